@@ -14,6 +14,25 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
 import installed_plugin  # noqa: F401
 
+# The table of virtual functions of a class of LLVM, as another LLVM in the process would have it.
+FOREIGN_LLVM = """
+static void trap() { __builtin_trap(); }
+extern "C" void (*_ZTVN4llvm6legacy11PassManagerE[])() = {0, 0, trap, trap, trap, trap, trap, trap, trap, trap};
+"""
+
+
+def built(source: str, *options: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
+    """The library that C++ source compiles to, in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, library = Path(folder, "source.cc"), Path(folder, "source.so")
+        file.write_text(source)
+        subprocess.run(["c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *options, file, "-o", library], check=True)
+        return ctypes.CDLL(str(library), mode=mode)
+
+
+# All libraries that are loaded from now on find it, as they find TensorFlow's.
+built(FOREIGN_LLVM, mode=ctypes.RTLD_GLOBAL)
+
 import jax
 
 jax.config.update("jax_num_cpu_devices", 2)
@@ -68,15 +87,6 @@ static ffi::Error count(Counter* counter, ffi::Result<Number> y) {
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(Count, count, ffi::Ffi::Bind().Ctx<ffi::State<Counter>>().Ret<Number>());
 """
-
-
-def built() -> ctypes.CDLL:
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "handlers.cc"), Path(folder, "handlers.so")
-        source.write_text(SOURCE)
-        command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{jax.ffi.include_dir()}", source, "-o", library]
-        subprocess.run(command, check=True)
-        return ctypes.CDLL(str(library))
 
 
 class Callbacks(unittest.TestCase):
@@ -158,7 +168,7 @@ class Callbacks(unittest.TestCase):
 class Handlers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.library = built()
+        cls.library = built(SOURCE, f"-I{jax.ffi.include_dir()}")
         pointer = lambda name: jax.ffi.pycapsule(getattr(cls.library, name))  # noqa: E731
         jax.ffi.register_ffi_target("scale", pointer("Scale"), platform="cpu")
         for name in ("CounterId", "CounterInfo"):

@@ -135,6 +135,51 @@ class TestDevices(unittest.TestCase):
 
                     self.both(run)
 
+    def test_callbacks_see_whole_arrays_once_or_each_shard(self) -> None:
+        like = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)
+        programs = {
+            "whole": lambda x, call, note, mesh: call(x * 2), "sum": lambda x, call, note, mesh: call(x.sum(0)), "loop": lambda x, call, note, mesh: lax.map(call, x),
+            "vmap": lambda x, call, note, mesh: jax.vmap(call)(x), "vmap of columns": lambda x, call, note, mesh: jax.vmap(call, 1, 1)(jnp.sin(x)),
+            "by hand": lambda x, call, note, mesh: shard_map(call, mesh=mesh, in_specs=P("i", "j"), out_specs=P("i", "j"))(x),
+            "by hand in part": lambda x, call, note, mesh: shard_map(lambda x: call(lax.psum(x, "i")), mesh=mesh, in_specs=P("i"), out_specs=P())(x),
+            "effect": lambda x, call, note, mesh: (note(x + 1), x)[1], "effect of rows": lambda x, call, note, mesh: (jax.vmap(note)(x), x)[1],
+            "parts": lambda x, call, note, mesh: (note(x, partitioned=True), x)[1], "parts of a sine": lambda x, call, note, mesh: (note(jnp.sin(x), partitioned=True), x)[1],
+            "parts in a function": lambda x, call, note, mesh: jax.jit(lambda x: (note(x * 2, x.sum(), partitioned=True), x)[1])(x),
+            "parts of a constraint": lambda x, call, note, mesh: (note(lax.with_sharding_constraint(jnp.sort(x), NamedSharding(mesh, P("j"))), partitioned=True), x)[1],
+        }
+        for name, program in programs.items():
+            for spec in (P("i"), P(None, "j"), P("i", "j"), P()):
+                logs = [[], []]
+
+                def run(mesh):
+                    log = logs[0 if mesh.devices.flat[0] in BACKENDS[0] else 1]
+                    seen = lambda x: log.append(np.asarray(x).round(4).tolist())
+                    call = lambda x: jax.pure_callback(lambda a: (seen(a), np.cos(a))[1], like(x), x, vmap_method="sequential")
+                    note = lambda *x, **options: jax.debug.callback(lambda *x: [seen(a) for a in x], *x, **options)
+                    y = jax.jit(lambda x: program(x, call, note, mesh))(jax.device_put(array(4, 8), NamedSharding(mesh, spec)))
+                    jax.block_until_ready(y)
+                    jax.effects_barrier()
+                    return y
+
+                with self.subTest(program=name, spec=spec):
+                    self.both(run)
+                    self.assertEqual(*[sorted(map(str, log)) for log in logs])
+
+    def test_devices_have_one_result_of_a_callback(self) -> None:
+        mesh, calls = Mesh(np.array(BACKENDS[0]), "i"), []
+        count = lambda x: jax.pure_callback(lambda a: (calls.append(a.shape), np.float32(len(calls)))[1], jax.ShapeDtypeStruct((), jnp.float32), x)
+        y = jax.jit(lambda x: count(x) + 0 * x)(jax.device_put(array(4, 8), NamedSharding(mesh, P("i"))))
+        np.testing.assert_array_equal(y, np.ones((4, 8)))
+        self.assertEqual(calls, [(4, 8)])
+
+    def test_parts_that_no_sharding_states_are_refused(self) -> None:
+        mesh = Mesh(np.array(BACKENDS[0]), "i")
+        x = jax.device_put(array(4, 8), NamedSharding(mesh, P("i")))
+        note = lambda x: jax.debug.callback(print, x, partitioned=True)
+        for program in (lambda x: note(jnp.sort(x, 0)), lambda x: note(jnp.sort(x, 0) * 2), lambda x: lax.map(note, x)):
+            with self.assertRaisesRegex(Exception, "a partitioned callback gets an array of which each device has the whole"):
+                jax.jit(program)(x)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ JAX finds this module by the entry point `jax_plugins` and calls `initialize`. T
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from pathlib import Path
@@ -35,11 +36,19 @@ def initialize() -> None:
     path = library()
     if path is None:
         return
+    _load(path)
     # tells JAX that the platform is one that its authors of plugins stand behind, so that it does not warn
     xla_bridge._nonexperimental_plugins.add(NAME)
     xla_bridge.register_plugin(NAME, priority=PRIORITY, library_path=str(path), options=_options)
     xla_bridge.register_backend_initialization_hook(_serve_cpu)
     _jax_callbacks.register(str(path), NAME)
+
+
+def _load(path: Path) -> None:
+    """Loads the library before JAX does, with its own LLVM: TensorFlow has another one, whose symbols the process shows to all libraries."""
+    # an allocator that is preloaded must serve the library too, and a library that prefers its own dependencies would not find it
+    own = 0 if os.environ.get("LD_PRELOAD") else os.RTLD_DEEPBIND
+    ctypes.CDLL(str(path), mode=os.RTLD_NOW | own)
 
 
 def write_object(compiled, folder: str | Path) -> tuple[Path, Path]:

@@ -193,9 +193,9 @@ impl<'a, 'h> Converter<'a, 'h> {
                 open.insert(name.as_str());
             }
         }
-        let (done, shards) = (HashMap::new(), HashMap::new());
+        let (done, shards, gathered) = (HashMap::new(), HashMap::new(), HashSet::new());
         let device_classes = Vec::new();
-        Ok(Converter { host, checks, functions, shards, device_classes, done, open, depth: 0, operations: 0 })
+        Ok(Converter { host, checks, functions, shards, gathered, device_classes, done, open, depth: 0, operations: 0 })
     }
     /// Converts the entry and returns its results on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {
@@ -248,7 +248,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         if let Some(results) = self.convert_on_shards(op, &operands, scope)? {
             return Ok(results);
         }
-        let operands = self.operands_of(op, operands);
+        let operands = self.operands_of(op, operands)?;
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
@@ -274,7 +274,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             }
             "stablehlo.custom_call" if self.belongs_to_context(op) => self.convert_assertion_or_call(op, &operands),
             "stablehlo.custom_call" if !self.functions.header.is_empty() => {
-                if let Some(device) = self.calling_device(op) {
+                if let Some(device) = self.calling_device(op)? {
                     return self.convert_on_one_device(op, operands, device, scope);
                 }
                 match self.convert_sharding_call(op, &operands)? {
@@ -308,9 +308,10 @@ impl<'a, 'h> Converter<'a, 'h> {
                 format!("`{name}` takes {} arguments", function.body.args.len()),
             ));
         }
-        if self.open.contains(name.as_str()) {
+        let open = self.open.contains(name.as_str());
+        if open || self.has_shards(&operands) {
             self.enter(op)?;
-            let results = self.body(function, &mut SymbolScope { open: true, ..SymbolScope::default() }, &operands)?;
+            let results = self.body(function, &mut SymbolScope { open, ..SymbolScope::default() }, &operands)?;
             self.leave();
             return Ok(results);
         }

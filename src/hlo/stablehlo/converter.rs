@@ -93,6 +93,8 @@ pub(super) struct Converter<'a, 'h> {
     pub functions: &'a ModuleTree,
     /// Values that are shards, outside of manual computations, each with the nesting depth of the computation that it belongs to.
     pub shards: HashMap<(usize, InstId), Shard>,
+    /// Whole arrays that were gathered from shards for an operation that needs them, with nesting depths as in `shards`.
+    pub gathered: HashSet<(usize, InstId)>,
     /// By device, the class of devices that have the same arrays where the current operations stand; empty if all are of one.
     pub device_classes: Vec<u64>,
     /// Converted computations of functions whose types are static.
@@ -127,6 +129,7 @@ impl Converter<'_, '_> {
         self.builder().begin_computation(name);
         let depth = self.builder().nesting_depth();
         self.shards.retain(|(own, _), _| *own < depth);
+        self.gathered.retain(|(own, _)| *own < depth);
     }
     /// Leaves a level of nesting.
     pub fn leave(&mut self) {

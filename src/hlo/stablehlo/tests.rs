@@ -124,3 +124,25 @@ fn products_of_shards_exchange_no_more_than_they_must() {
     let stated = sharded("[{\"i\"}, {}]", "[{}, {}]", "sdy.sharding = #sdy.sharding<@mesh, [{}, {\"i\"}]>");
     assert!(stated.contains("all-gather") && stated.contains("dynamic-slice"), "{stated}");
 }
+
+#[test]
+fn calls_are_made_by_the_device_that_their_sharding_names() {
+    let module = |shardings: &str, target: &str| {
+        format!(
+            "module @m attributes {{mhlo.num_partitions = 2 : i32}} {{
+            func.func @main(%x: tensor<4xf32> {{mhlo.sharding = \"{{devices=[2]<=[2]}}\"}}) -> tensor<4xf32> {{
+            %0:2 = stablehlo.custom_call @{target}(%x) {{mhlo.sharding = \"{shardings}\"}} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<i32>)
+            return %0#0 : tensor<4xf32>
+        }} }}"
+        )
+    };
+    let one = check(&module("{{maximal device=1}, {maximal device=1}}", "f"));
+    assert!(one.contains("conditional") && one.contains("collective-broadcast"), "{one}");
+    let each = check(&module("{{replicated}, {replicated}}", "f"));
+    assert!(!each.contains("conditional") && each.contains("all-gather"), "{each}");
+    let refusal = |shardings: &str, target: &str| parse(&module(shardings, target)).expect_err("refused").to_string();
+    let two = refusal("{{maximal device=1}, {maximal device=0}}", "f");
+    assert!(two.contains("results of a custom call are on different devices"), "{two}");
+    let parts = refusal("{{replicated}, {replicated}}", "xla_ffi_partitioned_python_cpu_callback");
+    assert!(parts.contains("a partitioned callback returns an array"), "{parts}");
+}

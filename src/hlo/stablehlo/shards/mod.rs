@@ -8,15 +8,16 @@
 mod collectives;
 mod local;
 mod one_device;
+mod partitioned_callback;
 mod sharding;
 
 use super::converter::{Converter, SymbolScope, error_at};
 use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{InstId, Module, Shape, symbolic};
-use crate::scalar::ScalarOp;
 use crate::symbolic::constant_dims;
 use crate::tensor::{DType, Tensor};
+use partitioned_callback::is_partitioned_callback;
 use sharding::Sharding;
 pub(super) use sharding::{Mesh, Meshes};
 
@@ -93,18 +94,13 @@ fn braced_items(list: &str) -> Vec<String> {
     items.iter().map(|item| item.trim().to_string()).filter(|item| !item.is_empty()).collect()
 }
 
-/// Whether an operation takes shards as they are: it states a sharding, or is a manual computation.
+/// Whether an operation takes shards as they are: it states a sharding, is a manual computation, or calls a function, which is inlined then.
 fn takes_shards(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     let name = op.name.as_str();
-    matches!(name, "sdy.manual_computation" | CAST)
+    matches!(name, "sdy.manual_computation" | "call" | "func.call" | CAST)
         || SHARDING_CONSTRAINTS.contains(&name)
         || (op.name == "stablehlo.custom_call" && is_hint)
-}
-
-/// Whether an operation is JAX's callback that each device makes with the parts of arrays that it has.
-fn is_partitioned_callback(op: &Operation) -> bool {
-    op.name == "stablehlo.custom_call" && target(op) == Some("xla_ffi_partitioned_python_cpu_callback")
 }
 
 /// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided manually. Where `only` names axes
@@ -223,6 +219,11 @@ impl<'a> Converter<'a, '_> {
         self.shards.insert((depth, id), shard);
     }
 
+    /// Whether one of these values of the current computation is a shard.
+    pub(super) fn has_shards(&mut self, ids: &[InstId]) -> bool {
+        ids.iter().any(|&id| self.shard(id).is_some())
+    }
+
     /// Shard of an array that a value of the current computation is; `None` for whole arrays.
     fn shard(&mut self, id: InstId) -> Option<Shard> {
         let depth = self.builder().nesting_depth();
@@ -247,17 +248,22 @@ impl<'a> Converter<'a, '_> {
         shape.as_array().map(|array| array.dims.clone()).unwrap_or_default()
     }
 
-    /// The operands of an operation that is not converted on shards: whole arrays, but where it takes shards as they are. JAX's
-    /// partitioned callback is one that each device makes with the parts that it has.
-    pub(super) fn operands_of(&mut self, op: &Operation, operands: Vec<InstId>) -> Vec<InstId> {
+    /// The operands of an operation that is not converted on shards: whole arrays, but where it takes shards as they are.
+    ///
+    /// # Errors
+    /// `Code::HloUnsupported` for partitioned callbacks that would get other parts of arrays than devices have.
+    pub(super) fn operands_of(&mut self, op: &Operation, operands: Vec<InstId>) -> Result<Vec<InstId>> {
         if takes_shards(op) {
-            return operands;
+            return Ok(operands);
         }
-        let one = |id: InstId| match self.shard(id) {
-            Some(shard) if is_partitioned_callback(op) && shard.sharding.partial_sums == 1 => id,
-            _ => self.gather_whole_array(id),
-        };
-        operands.into_iter().map(one).collect()
+        if is_partitioned_callback(op) {
+            return self.partitioned_callback_operands(op, &operands);
+        }
+        let depth = self.builder().nesting_depth();
+        let whole = self.gather_whole_arrays(&operands);
+        self.gathered
+            .extend(whole.iter().zip(&operands).filter(|(whole, own)| whole != own).map(|(&id, _)| (depth, id)));
+        Ok(whole)
     }
 
     /// The whole arrays of values, gathered from all devices where they are shards.
@@ -266,11 +272,8 @@ impl<'a> Converter<'a, '_> {
     }
 
     fn gather_whole_array(&mut self, id: InstId) -> InstId {
-        let Some(Shard { sharding, .. }) = self.shard(id) else { return id };
-        let mut x = id;
-        if sharding.partial_sums > 1 {
-            x = self.all_reduce(x, ScalarOp::Add, &sharding.partial_sum_groups());
-        }
+        let mut x = self.complete_sums(id);
+        let Some(Shard { sharding, .. }) = self.shard(x) else { return x };
         for dim in (0..sharding.parts.len()).filter(|&dim| sharding.parts[dim] > 1) {
             x = self.all_gather(x, dim, &sharding);
         }
@@ -437,10 +440,11 @@ impl<'a> Converter<'a, '_> {
         inside: Vec<u64>,
     ) -> Result<Vec<InstId>> {
         let (shards, classes) = (std::mem::take(&mut self.shards), std::mem::replace(&mut self.device_classes, inside));
+        let gathered = std::mem::take(&mut self.gathered);
         // Functions are converted anew inside, as groups of devices are others there.
         let done = std::mem::take(&mut self.done);
         let results = self.convert_region(region, scope).map(|results| self.gather_whole_arrays(&results));
-        (self.shards, self.device_classes, self.done) = (shards, classes, done);
+        (self.shards, self.gathered, self.device_classes, self.done) = (shards, gathered, classes, done);
         results
     }
 

@@ -1,9 +1,9 @@
-//! Custom calls with an effect that one device of all makes, as their sharding says: `[<@maximal_mesh, []>]` of a mesh without axes.
+//! Custom calls that one device of all makes, as their sharding says: `[<@maximal_mesh, []>]` of a mesh without axes.
 //!
 //! The call stands in a branch that this device alone takes, and what it returns is broadcast to the others.
-use super::is_partitioned_callback;
+use super::partitioned_callback::is_partitioned_callback;
+use super::{SHARDING_ATTRIBUTES, braced_items};
 use crate::diag::{Code, Result};
-use crate::hlo::stablehlo::attribute_values::flag;
 use crate::hlo::stablehlo::converter::{Converter, SymbolScope, error_at};
 use crate::hlo::stablehlo::tree::{MlirAttr, Operation};
 use crate::hlo::{InstId, Shape, symbolic};
@@ -12,28 +12,35 @@ use crate::tensor::{DType, Tensor};
 
 impl<'a> Converter<'a, '_> {
     /// The device that alone makes a custom call; `None` for calls that every device makes.
-    pub(in crate::hlo::stablehlo) fn calling_device(&self, op: &Operation) -> Option<u32> {
-        if op.name != "stablehlo.custom_call"
-            || is_partitioned_callback(op)
-            || self.functions.partition_count() == 1
-            || !flag(op, "has_side_effect")
-        {
-            return None;
+    ///
+    /// # Errors
+    /// `Code::HloUnsupported` for shardings that place results on different devices.
+    pub(in crate::hlo::stablehlo) fn calling_device(&self, op: &Operation) -> Result<Option<u32>> {
+        if op.name != "stablehlo.custom_call" || is_partitioned_callback(op) || self.functions.partition_count() == 1 {
+            return Ok(None);
         }
-        match op.attr(&["sdy.sharding", "mhlo.sharding"]) {
-            Some(MlirAttr::Text(text)) if text.contains("<@") => {
-                let (name, _) = text.split_once("<@")?.1.split_once([',', '>'])?;
-                self.functions.meshes.get(name.trim().trim_matches('"'))?.only_device()
-            }
-            Some(MlirAttr::Text(text)) => text
+        let Some(MlirAttr::Text(text)) = op.attr(SHARDING_ATTRIBUTES) else { return Ok(None) };
+        let devices: Vec<Option<u32>> = if text.contains("<@") {
+            let device = |name: &str| self.functions.meshes.get(name.trim().trim_matches('"'))?.only_device();
+            let meshes = text.split("<@").skip(1).filter_map(|rest| rest.split([',', '>']).next());
+            meshes.map(device).collect()
+        } else {
+            let items = text
                 .trim()
-                .trim_start_matches('{')
-                .strip_prefix("maximal device=")?
-                .trim_end_matches('}')
-                .trim()
-                .parse()
-                .ok(),
-            _ => None,
+                .strip_prefix('{')
+                .and_then(|list| list.strip_suffix('}'))
+                .filter(|list| list.starts_with('{'));
+            let device = |item: &String| item.strip_prefix("{maximal device=")?.strip_suffix('}')?.trim().parse().ok();
+            items.map_or_else(|| vec![text.trim().to_string()], braced_items).iter().map(device).collect()
+        };
+        match devices[..] {
+            [first, ref rest @ ..] if rest.iter().all(|other| *other == first) => Ok(first),
+            [] => Ok(None),
+            _ => Err(error_at(
+                op,
+                Code::HloUnsupported,
+                format!("the results of a custom call are on different devices: `{text}`"),
+            )),
         }
     }
 
