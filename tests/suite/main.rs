@@ -33,6 +33,7 @@ mod portable;
 mod precision;
 mod python;
 mod quantized;
+mod quantized_nans;
 mod ranks;
 mod recipes;
 mod reduce;

@@ -1,13 +1,12 @@
 //! Activations that are whole numbers times a scale, and the same as bytes.
-use super::value_range::{NanSource, ValueRanges, flag_of_nan_select};
+use super::nan_masks::NanMasks;
+use super::value_range::mask_of_nan_select;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::constant::splat_of;
-use crate::optimize::inline_module;
 use crate::optimize::rewrite::Editor;
-use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
-use std::collections::HashMap;
 
 /// Upper limit of reshapes, transposes and slices between an activation and a product.
 const DEPTH: usize = 8;
@@ -18,7 +17,7 @@ const MOST_OFFSET: f64 = 32768.0;
 
 /// An operand of a product that is a scale times whole numbers.
 pub struct Activation {
-    /// The instruction that multiplies levels by the scale.
+    /// The operand before what moves its elements: levels times the scale, or NaN where a mask says so.
     dequantize: InstId,
     /// The whole numbers, an array of `f32`.
     levels: InstId,
@@ -28,8 +27,8 @@ pub struct Activation {
     pub bytes: ByteType,
     /// The bytes that the levels are converted from, where the graph has them.
     stored: Option<InstId>,
-    /// Sources of the activation's NaNs.
-    pub nan_sources: Vec<NanSource>,
+    /// Whether some element may be NaN.
+    pub may_be_nan: bool,
     /// Reshapes, transposes and slices between `dequantize` and the operand, the operand's first.
     path: Vec<InstId>,
 }
@@ -78,8 +77,8 @@ impl ByteType {
 /// The activations of one computation.
 #[derive(Default)]
 pub struct Activations {
-    ranges: ValueRanges,
-    flags: HashMap<NanSource, InstId>,
+    /// Where arrays have NaNs.
+    pub masks: NanMasks,
 }
 
 impl Activations {
@@ -94,21 +93,22 @@ impl Activations {
         if editor.dtype(at) != Some(DType::F32) {
             return None;
         }
-        let (levels, applied) = scaled(editor, at)?;
+        let product = if mask_of_nan_select(editor, at).is_some() { editor.operand(at, 2) } else { at };
+        let (levels, applied) = scaled(editor, product)?;
         if !is_rounded(editor, levels, DEPTH) {
             return None;
         }
-        let range = self.ranges.range(editor, levels);
+        let range = self.masks.ranges.range(editor, levels);
         let fits = range.is_whole && range.is_finite() && range.most - range.least <= BYTE_SPAN;
         if !fits || range.least.abs() > MOST_OFFSET {
             return None;
         }
-        let nan_sources = self.ranges.range(editor, at).nan_sources;
+        let may_be_nan = self.masks.ranges.range(editor, at).may_be_nan();
         let (stored, bytes) = match stored_bytes(editor, levels) {
             Some((stored, bytes)) => (Some(stored), bytes),
             None => (None, ByteType::for_levels(range.least, range.most)),
         };
-        Some(Activation { dequantize: at, levels, applied, bytes, stored, nan_sources, path })
+        Some(Activation { dequantize: at, levels, applied, bytes, stored, may_be_nan, path })
     }
 
     /// The operand's levels as bytes. The activation itself is computed from them from now on, so that they are what lies in memory.
@@ -135,7 +135,7 @@ impl Activations {
         Ok(bytes)
     }
 
-    /// The activation computed from bytes; NaN in all elements where the graph's has a NaN.
+    /// The activation computed from bytes; NaN where the graph's has a NaN.
     fn add_dequantized(&mut self, editor: &mut Editor, of: &Activation, bytes: InstId) -> Result<InstId> {
         let offset = of.bytes.offset;
         let dims = editor.dims(bytes).to_vec();
@@ -145,50 +145,22 @@ impl Activations {
             let offset = editor.add_broadcast(offset, &dims, &[]);
             levels = editor.add_instruction(Op::Elementwise(ScalarOp::Add), &[levels, offset])?;
         }
-        let scale = self.emit_scale(editor, Tensor::scalar(of.applied.number), &of.nan_sources)?;
+        let scale = editor.add_constant(Tensor::scalar(of.applied.number));
         let scale = editor.add_broadcast(scale, &dims, &[]);
-        editor.add_instruction(Op::Elementwise(of.applied.op), &[levels, scale])
+        let numbers = editor.add_instruction(Op::Elementwise(of.applied.op), &[levels, scale])?;
+        let mask = self.masks.mask(editor, of.dequantize, dims.len())?;
+        add_nans(editor, numbers, mask)
     }
+}
 
-    /// A constant of type `f32`; NaN in all elements where one of `sources` is at work.
-    pub fn emit_scale(&mut self, editor: &mut Editor, value: Tensor, sources: &[NanSource]) -> Result<InstId> {
-        let dims = value.dims.clone();
-        let scale = editor.add_constant(value);
-        let mut flag = None;
-        for &source in sources {
-            let own = self.flag(editor, source)?;
-            flag = Some(match flag {
-                None => own,
-                Some(flag) => editor.add_instruction(Op::Elementwise(ScalarOp::Or), &[flag, own])?,
-            });
-        }
-        let Some(flag) = flag else { return Ok(scale) };
-        let nan = editor.add_constant(Tensor::scalar(f32::NAN));
-        let (flag, nan) = (editor.add_broadcast(flag, &dims, &[]), editor.add_broadcast(nan, &dims, &[]));
-        editor.add_instruction(Op::Elementwise(ScalarOp::Select), &[flag, nan, scale])
-    }
-
-    /// The scalar that says whether a source of NaNs is at work.
-    fn flag(&mut self, editor: &mut Editor, source: NanSource) -> Result<InstId> {
-        let array = match source {
-            NanSource::Flag(flag) => return Ok(editor.resolve(flag)),
-            NanSource::Element(array) => array,
-        };
-        if let Some(&flag) = self.flags.get(&source) {
-            return Ok(flag);
-        }
-        let array = editor.resolve(array);
-        let axes: Vec<usize> = (0..editor.dims(array).len()).collect();
-        let mut b = Builder::new("has_nan");
-        let x = b.parameter(editor.shape(array).clone());
-        // the largest of numbers is NaN if one of them is
-        let least = b.scalar(b.dtype(x), f64::NEG_INFINITY);
-        let largest = b.reduce(x, least, ScalarOp::Maximum, &axes);
-        let root = b.elementwise(ScalarOp::Compare(Direction::Ne, CompareKind::Partial), &[largest, largest]);
-        let flag = inline_module(editor, b.finish(root)?, &[array])?;
-        self.flags.insert(source, flag);
-        Ok(flag)
-    }
+/// `x` with NaNs where a mask over leading axes is true.
+pub fn add_nans(editor: &mut Editor, x: InstId, mask: Option<InstId>) -> Result<InstId> {
+    let Some(mask) = mask else { return Ok(x) };
+    let dims = editor.dims(x).to_vec();
+    let axes: Vec<usize> = (0..editor.dims(mask).len()).collect();
+    let nan = editor.add_constant(Tensor::scalar(f32::NAN));
+    let (mask, nan) = (editor.add_broadcast(mask, &dims, &axes), editor.add_broadcast(nan, &dims, &[]));
+    editor.add_instruction(Op::Elementwise(ScalarOp::Select), &[mask, nan, x])
 }
 
 /// The levels of an array that is one array times a positive number, or divided by one, and that number.
@@ -202,26 +174,11 @@ fn scaled(editor: &Editor, id: InstId) -> Option<(InstId, AppliedScale)> {
     }
 }
 
-/// The positive number that all elements of an array equal, but for NaNs that a flag makes of all of them.
+/// The positive number that all elements of an array equal.
 fn scale_of(editor: &Editor, id: InstId) -> Option<f32> {
-    let value = match editor.op(id) {
-        Op::Broadcast(_) => {
-            let inner = editor.operand(id, 0);
-            match scale_of_nan_select(editor, inner) {
-                Some(scale) => splat_of(editor, scale)?,
-                None => splat_of(editor, id)?,
-            }
-        }
-        _ => splat_of(editor, id)?,
-    };
+    let value = splat_of(editor, id)?;
     let scale = value.get_f64(0).filter(|_| value.dtype == DType::F32)? as f32;
     (scale.is_normal() && scale > 0.0).then_some(scale)
-}
-
-/// The last operand of `select(flag, NaN, x)`.
-fn scale_of_nan_select(editor: &Editor, id: InstId) -> Option<InstId> {
-    let is_select = matches!(editor.op(id), Op::Elementwise(ScalarOp::Select));
-    (is_select && flag_of_nan_select(editor, id).is_some()).then(|| editor.operand(id, 2))
 }
 
 /// Whether an array looks as if it held whole numbers: cheap, before its range is computed.

@@ -18,10 +18,12 @@
 //! exact value lies within these errors of the border between two levels, the level beside it.
 //!
 //! # NaNs and infinities
-//! A byte has no NaN. Where the range analysis does not exclude one, scales are multiplied by a flag that is NaN if some element of the array from which it
-//! would come is one: the whole results of products are NaN then, as a NaN in the graph's operand reaches them in part. Infinities
-//! are clamped by the quantisation itself. A zero's sign is lost.
+//! A byte has no NaN. Where the range analysis does not exclude one, a mask is computed beside the integers, which says in which rows the graph's
+//! product has NaNs ([`nan_masks`]), and these rows of the result are NaN. All features of a product of floats are NaN in a row, or at a pixel, where a term
+//! of its left side is, whatever the weights, as ranges are finite; so the integer product has NaNs exactly where the graph's has them. An
+//! activation that others read beside products has its NaNs element by element. Infinities are clamped by the quantisation itself. A zero's sign is lost.
 mod activations;
+mod nan_masks;
 mod value_range;
 mod weights;
 
@@ -32,8 +34,9 @@ use crate::hlo::{InstId, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::target::{KeptProduct, QuantizedProducts};
 use crate::tensor::{DType, Tensor};
-use activations::{Activation, Activations, ByteType};
-use value_range::{convolution_term_count, dot_term_count};
+use activations::{Activation, Activations, ByteType, add_nans};
+use nan_masks::NanMasks;
+use value_range::{Nans, convolution_term_count, dot_term_count};
 use weights::WeightLevels;
 
 /// Fewest terms of a sum that is computed on integers; see the module's argument.
@@ -66,6 +69,10 @@ pub fn multiply_quantized_values_as_integers(
             let Some(activation) = activations.find(editor, left) else { return Ok(None) };
             let name = name_of(editor, id);
             let product = obstacle.map_or_else(|| product(editor, id, &activation), Err);
+            let product = product.and_then(|product| match has_mask(editor, id, &activation, &mut activations.masks) {
+                true => Ok(product),
+                false => Err("NaNs of its activations could not be told from numbers"),
+            });
             match product {
                 Ok(product) => {
                     report.integers.push(name);
@@ -135,6 +142,15 @@ fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduc
     Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), padding })
 }
 
+/// Whether the NaNs of a product, if it can have any, follow from those of its activation.
+fn has_mask(editor: &Editor, id: InstId, of: &Activation, masks: &mut NanMasks) -> bool {
+    let is_natural = match editor.op(id) {
+        Op::Convolution(d) => NanMasks::is_derived_through(d) && d.output_feature == d.window.len() + 1,
+        _ => true,
+    };
+    !of.may_be_nan || is_natural && masks.ranges.range(editor, id).nans == Nans::FromOperands
+}
+
 /// The sizes of a product that decide whether it is computed on integers.
 struct ProductLayout {
     /// Axes of the weights that are output features, and the axes of the result that they become.
@@ -199,6 +215,8 @@ impl IntegerProduct {
     /// Emits the integer product, and the conversion and scaling of its sums to the floats of the graph's product.
     fn write(self, editor: &mut Editor, id: InstId, of: &Activation, activations: &mut Activations) -> Result<InstId> {
         let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
+        let rows = dims.len() - self.features.1.len();
+        let mask = activations.masks.mask(editor, id, rows)?;
         let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
         if let (Some(padding), Op::Convolution(d)) = (self.padding, &mut op) {
             let zero = editor.add_constant(Tensor::scalar_from_i64(dtype, -i64::from(offset)));
@@ -219,9 +237,9 @@ impl IntegerProduct {
             sums = editor.add_instruction(Op::Elementwise(ScalarOp::Add), &[sums, corrections])?;
         }
         let floats = editor.add_instruction(Op::Elementwise(ScalarOp::Convert(DType::F32)), &[sums])?;
-        let scales = Tensor::from_vec(DType::F32, sizes, self.scales);
-        let scales = activations.emit_scale(editor, scales, &of.nan_sources)?;
+        let scales = editor.add_constant(Tensor::from_vec(DType::F32, sizes, self.scales));
         let scales = editor.add_broadcast(scales, &dims, &axes);
-        editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[floats, scales])
+        let numbers = editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[floats, scales])?;
+        add_nans(editor, numbers, mask)
     }
 }

@@ -1,4 +1,4 @@
-//! Ranges of the elements of arrays, whether these are whole numbers, and from which NaNs theirs could come.
+//! Ranges of the elements of arrays, whether these are whole numbers, and which of them may be NaN.
 //!
 //! Bounds of floats are computed in f64 and widened by more than what f32 arithmetic rounds, so that they hold for fused multiply-adds too.
 use crate::hlo::attrs::{ConvDims, DotDims, WindowDim};
@@ -16,18 +16,19 @@ const WIDENING: f64 = 1e-6;
 const LARGE: f64 = 3e38;
 /// Largest magnitude up to which every whole number is an f32.
 const LARGEST_WHOLE: f64 = 16_777_216.0;
-/// Largest number of sources of NaNs that are listed for an array.
-const MOST_SOURCES: usize = 4;
 /// Largest depth of recursion into operands whose ranges are not known yet.
 const DEPTH: usize = 64;
 
-/// A value from which an array's NaNs come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NanSource {
-    /// A NaN among the elements of this array.
-    Element(InstId),
-    /// A scalar of type `pred` that is true.
-    Flag(InstId),
+/// Elements of an array that may be NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nans {
+    /// No element.
+    Never,
+    /// Elements that are computed from a NaN of an operand, and no others: a NaN of an operand makes NaN of every element that is computed from
+    /// it, if any is.
+    FromOperands,
+    /// Any element.
+    Anywhere,
 }
 
 /// Facts about the elements of an array.
@@ -39,20 +40,19 @@ pub struct ValueRange {
     pub most: f64,
     /// Whether all elements but NaNs are whole numbers.
     pub is_whole: bool,
-    /// Sources of which at least one is at work where an element is NaN.
-    pub nan_sources: Vec<NanSource>,
+    /// Elements that may be NaN.
+    pub nans: Nans,
 }
 
 impl ValueRange {
     /// The range of an array about which nothing is known.
-    fn unknown(id: InstId) -> ValueRange {
-        let nan_sources = vec![NanSource::Element(id)];
-        ValueRange { least: f64::NEG_INFINITY, most: f64::INFINITY, is_whole: false, nan_sources }
+    fn unknown() -> ValueRange {
+        ValueRange { least: f64::NEG_INFINITY, most: f64::INFINITY, is_whole: false, nans: Nans::Anywhere }
     }
 
     /// Whole numbers between two bounds.
     fn of_whole_numbers(least: f64, most: f64) -> ValueRange {
-        ValueRange { least, most, is_whole: true, nan_sources: Vec::new() }
+        ValueRange { least, most, is_whole: true, nans: Nans::Never }
     }
 
     /// Whether no element is infinite.
@@ -60,25 +60,24 @@ impl ValueRange {
         self.least.is_finite() && self.most.is_finite()
     }
 
+    /// Whether some element may be NaN.
+    pub fn may_be_nan(&self) -> bool {
+        self.nans != Nans::Never
+    }
+
     /// The largest magnitude.
     fn magnitude(&self) -> f64 {
         self.least.abs().max(self.most.abs())
     }
 
-    /// Adds the sources of another array.
-    fn with_sources_of(mut self, other: &ValueRange) -> ValueRange {
-        for &source in &other.nan_sources {
-            if !self.nan_sources.contains(&source) {
-                self.nan_sources.push(source);
-            }
-        }
-        self
+    /// The range of elements that NaNs of `operand` make NaN.
+    fn with_nans_of(self, operand: &ValueRange) -> ValueRange {
+        if operand.may_be_nan() { ValueRange { nans: Nans::FromOperands, ..self } } else { self }
     }
 
-    /// The range of the same elements, all of which a flag may make NaN.
-    fn with_flag(mut self, flag: InstId) -> ValueRange {
-        self.nan_sources.push(NanSource::Flag(flag));
-        self
+    /// The range of an array that consists of elements of an operand with this range.
+    fn moved(self) -> ValueRange {
+        ValueRange { nans: Nans::Never, ..self.clone() }.with_nans_of(&self)
     }
 
     /// The range of elements that are those of one array or of another.
@@ -87,9 +86,10 @@ impl ValueRange {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
             is_whole: self.is_whole && other.is_whole,
-            nan_sources: self.nan_sources.clone(),
+            nans: Nans::Never,
         }
-        .with_sources_of(other)
+        .with_nans_of(self)
+        .with_nans_of(other)
     }
 }
 
@@ -114,10 +114,6 @@ impl ValueRanges {
             _ => self.compute(editor, id, depth - 1),
         };
         let range = computed.unwrap_or_else(|| range_of_type(editor, id));
-        let range = match range.nan_sources.len() {
-            0..=MOST_SOURCES => range,
-            _ => ValueRange { nan_sources: vec![NanSource::Element(id)], ..range },
-        };
         self.known.insert(id, range.clone());
         range
     }
@@ -131,9 +127,9 @@ impl ValueRanges {
         let operands = editor.operands(id).to_vec();
         let mut operand = |i: usize| self.range_within(editor, operands[i], depth);
         match editor.op(id) {
-            Op::Constant(_) => Some(range_of_constant(editor.constant(id)?, id)),
+            Op::Constant(_) => Some(range_of_constant(editor.constant(id)?)),
             Op::Broadcast(_) | Op::Reshape | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) | Op::Copy => {
-                Some(operand(0))
+                Some(operand(0).moved())
             }
             Op::Pad(_) => Some(operand(0).union(&operand(1))),
             Op::Concatenate(_) => {
@@ -141,38 +137,42 @@ impl ValueRanges {
                 for i in 1..operands.len() {
                     all = all.union(&operand(i));
                 }
-                Some(all)
+                Some(all.moved())
             }
             &Op::Elementwise(ScalarOp::Select) => {
-                let flag = flag_of_nan_select(editor, id);
                 let range = operand(2);
-                Some(match flag {
-                    Some(flag) => range.with_flag(flag),
-                    None => range.union(&operand(1)),
+                Some(match mask_of_nan_select(editor, id) {
+                    Some(_) => ValueRange { nans: Nans::FromOperands, ..range },
+                    None => {
+                        let range = range.union(&operand(1));
+                        // a NaN that is not selected is no element
+                        let nans = if range.may_be_nan() { Nans::Anywhere } else { Nans::Never };
+                        ValueRange { nans, ..range }
+                    }
                 })
             }
             &Op::Elementwise(op) => {
                 let ranges: Vec<ValueRange> = (0..operands.len()).map(operand).collect();
                 let from = operands.first().and_then(|&o| editor.dtype(o))?;
-                elementwise(op, id, dtype, from, &ranges)
+                elementwise(op, dtype, from, &ranges)
             }
             Op::Reduce { comp, dims } if operands.len() == 2 && dtype == DType::F32 => {
                 let count = dims.iter().map(|&d| editor.dims(operands[0])[d]).product();
                 let fold =
                     Folding { fold: fold_of_computation(editor.module(), *comp)?, count, has_elements: count > 0 };
-                folding(fold, id, &operand(0), &operand(1))
+                folding(fold, &operand(0), &operand(1))
             }
             Op::ReduceWindow { comp, window } if operands.len() == 2 && dtype == DType::F32 => {
                 let count = window.iter().map(|w| w.size).product();
                 let has_elements = window.iter().all(covers_an_element);
                 let fold = Folding { fold: fold_of_computation(editor.module(), *comp)?, count, has_elements };
-                folding(fold, id, &operand(0), &operand(1))
+                folding(fold, &operand(0), &operand(1))
             }
             Op::Dot(d) if dtype == DType::F32 => {
-                Some(products(dot_term_count(editor, id, d), id, &operand(0), &operand(1)))
+                Some(products(dot_term_count(editor, id, d), &operand(0), &operand(1)))
             }
             Op::Convolution(d) if dtype == DType::F32 => {
-                Some(products(convolution_term_count(editor, id, d), id, &operand(0), &operand(1)))
+                Some(products(convolution_term_count(editor, id, d), &operand(0), &operand(1)))
             }
             _ => None,
         }
@@ -191,15 +191,11 @@ pub fn convolution_term_count(editor: &Editor, id: InstId, d: &ConvDims) -> u64 
     window.saturating_mul(editor.dims(editor.operand(id, 1))[d.kernel_input_feature])
 }
 
-/// The scalar `pred` of `select(broadcast(pred), NaN, x)`, or of the same without a broadcast.
-pub fn flag_of_nan_select(editor: &Editor, id: InstId) -> Option<InstId> {
-    let [which, nan, _] = editor.operands(id)[..] else { return None };
-    let is_nan = splat_of(editor, nan)?.get_f64(0)?.is_nan();
-    let flag = match editor.op(which) {
-        Op::Broadcast(_) => editor.operand(which, 0),
-        _ => which,
-    };
-    (is_nan && editor.dims(flag).is_empty() && editor.dtype(flag) == Some(DType::Pred)).then_some(flag)
+/// The array of `pred` of `select(pred, NaN, x)`.
+pub fn mask_of_nan_select(editor: &Editor, id: InstId) -> Option<InstId> {
+    let [mask, nan, _] = editor.operands(id)[..] else { return None };
+    let is_select = matches!(editor.op(id), Op::Elementwise(ScalarOp::Select));
+    (is_select && splat_of(editor, nan)?.get_f64(0)?.is_nan()).then_some(mask)
 }
 
 fn is_integer(dtype: DType) -> bool {
@@ -214,7 +210,7 @@ fn range_of_type(editor: &Editor, id: InstId) -> ValueRange {
             ValueRange::of_whole_numbers(least, most)
         }
         Some(DType::Pred) => ValueRange::of_whole_numbers(0.0, 1.0),
-        _ => ValueRange::unknown(id),
+        _ => ValueRange::unknown(),
     }
 }
 
@@ -227,11 +223,11 @@ fn integer_bounds(dtype: DType) -> (f64, f64) {
     }
 }
 
-fn range_of_constant(t: &Tensor, id: InstId) -> ValueRange {
+fn range_of_constant(t: &Tensor) -> ValueRange {
     let mut range = ValueRange::of_whole_numbers(f64::INFINITY, f64::NEG_INFINITY);
     let mut add = |v: f64| {
         if v.is_nan() {
-            range.nan_sources = vec![NanSource::Element(id)];
+            range.nans = Nans::Anywhere;
         } else {
             range.least = range.least.min(v);
             range.most = range.most.max(v);
@@ -243,12 +239,12 @@ fn range_of_constant(t: &Tensor, id: InstId) -> ValueRange {
         _ => (0..t.len()).filter_map(|i| t.get_f64(i)).for_each(add),
     }
     if range.least > range.most {
-        return ValueRange { nan_sources: range.nan_sources, ..ValueRange::of_whole_numbers(0.0, 0.0) };
+        return ValueRange { nans: range.nans, ..ValueRange::of_whole_numbers(0.0, 0.0) };
     }
     range
 }
 
-/// A range of f32 results, widened by what rounding may have added, with the sources of all operands.
+/// A range of f32 results, widened by what rounding may have added, with the NaNs of all operands.
 ///
 /// Whole numbers that f32 represents are not rounded.
 fn rounded(least: f64, most: f64, is_whole: bool, operands: &[ValueRange]) -> ValueRange {
@@ -257,13 +253,12 @@ fn rounded(least: f64, most: f64, is_whole: bool, operands: &[ValueRange]) -> Va
         let wide = if is_exact { bound } else { bound + by * (bound.abs() * WIDENING + f64::from(f32::MIN_POSITIVE)) };
         if wide.abs() > LARGE { wide.signum() * f64::INFINITY } else { wide }
     };
-    let range =
-        ValueRange { least: widen(least, -1.0), most: widen(most, 1.0), is_whole: is_exact, nan_sources: Vec::new() };
-    operands.iter().fold(range, |range, operand| range.with_sources_of(operand))
+    let range = ValueRange { least: widen(least, -1.0), most: widen(most, 1.0), is_whole: is_exact, nans: Nans::Never };
+    operands.iter().fold(range, ValueRange::with_nans_of)
 }
 
 /// The range of a pointwise op; `None` for ops of which only the type is known.
-fn elementwise(op: ScalarOp, id: InstId, dtype: DType, from: DType, of: &[ValueRange]) -> Option<ValueRange> {
+fn elementwise(op: ScalarOp, dtype: DType, from: DType, of: &[ValueRange]) -> Option<ValueRange> {
     if let ScalarOp::Convert(_) = op {
         return converted(dtype, from, &of[0]);
     }
@@ -297,7 +292,7 @@ fn elementwise(op: ScalarOp, id: InstId, dtype: DType, from: DType, of: &[ValueR
         return fits.then(|| ValueRange::of_whole_numbers(least, most));
     }
     if least.is_nan() || most.is_nan() {
-        return Some(ValueRange::unknown(id));
+        return Some(ValueRange::unknown());
     }
     Some(match op {
         ScalarOp::Logistic
@@ -308,8 +303,8 @@ fn elementwise(op: ScalarOp, id: InstId, dtype: DType, from: DType, of: &[ValueR
         | ScalarOp::Divide => rounded(least, most, is_whole, of),
         // every other op gives one of its operands, or a whole number near it
         _ => {
-            let range = ValueRange { least, most, is_whole, nan_sources: Vec::new() };
-            of.iter().fold(range, ValueRange::with_sources_of)
+            let range = ValueRange { least, most, is_whole, nans: Nans::Never };
+            of.iter().fold(range, ValueRange::with_nans_of)
         }
     })
 }
@@ -341,7 +336,7 @@ fn converted(dtype: DType, from: DType, x: &ValueRange) -> Option<ValueRange> {
     let is_from_integer = is_integer(from) || from == DType::Pred;
     if dtype == DType::F32 {
         return match from {
-            DType::F32 => Some(x.clone()),
+            DType::F32 => Some(x.clone().moved()),
             _ if is_from_integer => {
                 let is_whole = x.least.abs().max(x.most.abs()) <= LARGEST_WHOLE;
                 let range = rounded(x.least, x.most, is_whole, &[]);
@@ -354,9 +349,8 @@ fn converted(dtype: DType, from: DType, x: &ValueRange) -> Option<ValueRange> {
     let (first, last) = integer_bounds(dtype);
     match from {
         DType::F32 => {
-            let may_be_nan = !x.nan_sources.is_empty();
             let (least, most) = (x.least.trunc().clamp(first, last), x.most.trunc().clamp(first, last));
-            let zero = |bound: f64, pick: fn(f64, f64) -> f64| if may_be_nan { pick(bound, 0.0) } else { bound };
+            let zero = |bound: f64, pick: fn(f64, f64) -> f64| if x.may_be_nan() { pick(bound, 0.0) } else { bound };
             Some(ValueRange::of_whole_numbers(zero(least, f64::min), zero(most, f64::max)))
         }
         _ if is_from_integer && x.least >= first && x.most <= last => {
@@ -376,15 +370,15 @@ struct Folding {
 }
 
 /// Whether no position of a window lies on the padding alone.
-fn covers_an_element(w: &WindowDim) -> bool {
+pub fn covers_an_element(w: &WindowDim) -> bool {
     let size = w.size as i64;
     let is_dense = w.lhs_dilate == 1 && w.rhs_dilate == 1;
     is_dense && (0..size).contains(&w.pad_low) && (0..size).contains(&w.pad_high)
 }
 
 /// The range of the results of a fold.
-fn folding(of: Folding, id: InstId, x: &ValueRange, init: &ValueRange) -> Option<ValueRange> {
-    let all = || x.clone().with_sources_of(init);
+fn folding(of: Folding, x: &ValueRange, init: &ValueRange) -> Option<ValueRange> {
+    let all = || x.clone().moved().with_nans_of(init);
     match of.fold {
         Fold::By(ScalarOp::Add) => {
             let count = of.count as f64;
@@ -393,25 +387,29 @@ fn folding(of: Folding, id: InstId, x: &ValueRange, init: &ValueRange) -> Option
             let most = if x.most <= 0.0 && init.most <= 0.0 { 0.0 } else { bound };
             Some(match bound < LARGE {
                 true => rounded(least, most, x.is_whole && init.is_whole, &[x.clone(), init.clone()]),
-                false => ValueRange::unknown(id),
+                false => ValueRange::unknown(),
             })
         }
-        Fold::By(ScalarOp::Maximum) | Fold::Larger if of.has_elements => {
+        // a NaN never compares larger, so that a window of NaNs leaves the initial value
+        Fold::Larger if init.may_be_nan() => None,
+        Fold::Larger if !of.has_elements || x.may_be_nan() => Some(ValueRange { nans: Nans::Never, ..x.union(init) }),
+        Fold::Larger => Some(ValueRange { least: x.least.max(init.least), most: x.most.max(init.most), ..x.clone() }),
+        Fold::By(ScalarOp::Maximum) if of.has_elements => {
             Some(ValueRange { least: x.least.max(init.least), most: x.most.max(init.most), ..all() })
         }
         Fold::By(ScalarOp::Minimum) if of.has_elements => {
             Some(ValueRange { least: x.least.min(init.least), most: x.most.min(init.most), ..all() })
         }
-        Fold::By(ScalarOp::Maximum | ScalarOp::Minimum) | Fold::Larger => Some(x.union(init)),
+        Fold::By(ScalarOp::Maximum | ScalarOp::Minimum) => Some(x.union(init)),
         Fold::By(_) => None,
     }
 }
 
 /// The range of sums of `count` products.
-fn products(count: u64, id: InstId, x: &ValueRange, y: &ValueRange) -> ValueRange {
+fn products(count: u64, x: &ValueRange, y: &ValueRange) -> ValueRange {
     let bound = count as f64 * x.magnitude() * y.magnitude() * (1.0 + count as f64 * WIDENING);
     match bound < LARGE {
         true => rounded(-bound, bound, false, &[x.clone(), y.clone()]),
-        false => ValueRange::unknown(id),
+        false => ValueRange::unknown(),
     }
 }
