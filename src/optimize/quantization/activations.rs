@@ -1,6 +1,6 @@
 //! Activations that are whole numbers times a scale, and the same as bytes.
 use super::nan_masks::NanMasks;
-use super::value_range::mask_of_nan_select;
+use super::value_range::{Nans, mask_of_nan_select};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::constant::splat_of;
@@ -103,7 +103,11 @@ impl Activations {
         if !fits || range.least.abs() > MOST_OFFSET {
             return None;
         }
-        let may_be_nan = self.masks.ranges.range(editor, at).may_be_nan();
+        let nans = self.masks.ranges.range(editor, at).nans;
+        if nans == Nans::Anywhere {
+            return None;
+        }
+        let may_be_nan = nans != Nans::Never;
         let (stored, bytes) = match stored_bytes(editor, levels) {
             Some((stored, bytes)) => (Some(stored), bytes),
             None => (None, ByteType::for_levels(range.least, range.most)),

@@ -30,7 +30,7 @@ mod weights;
 use super::rewrite::{Editor, editable_computations, rewrite_computation};
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, PadDim};
-use crate::hlo::{InstId, Module, Op, Shape};
+use crate::hlo::{Computation, Inst, InstId, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::target::{KeptProduct, QuantizedProducts};
 use crate::tensor::{DType, Tensor};
@@ -61,7 +61,13 @@ pub fn multiply_quantized_values_as_integers(
     let obstacle = obstacle.or(module.replaceable.then_some("its weights are in a file"));
     for id in editable_computations(module) {
         let mut activations = Activations::default();
+        let comp = &module.comps[id];
+        let is_quantized = comp.insts.values().any(|inst| is_quantization(comp, inst));
         rewrite_computation(module, id, &mut |editor, id| {
+            if is_quantized && !matches!(editor.op(id), Op::Constant(_)) && editor.array(id).is_some() {
+                // operands before readers, so that no range is beyond the depth of recursion
+                activations.masks.ranges.range(editor, id);
+            }
             if !matches!(editor.op(id), Op::Dot(_) | Op::Convolution(_)) || editor.dtype(id) != Some(DType::F32) {
                 return Ok(None);
             }
@@ -88,6 +94,18 @@ pub fn multiply_quantized_values_as_integers(
     Ok(report)
 }
 
+/// Whether an instruction makes whole numbers of others, as every quantisation does, or floats of bytes.
+fn is_quantization(comp: &Computation, inst: &Inst) -> bool {
+    let is_byte = |dtype: DType| matches!(dtype, DType::S8 | DType::U8);
+    match inst.op {
+        Op::Elementwise(ScalarOp::Floor | ScalarOp::RoundNearestEven | ScalarOp::RoundNearestAfz) => true,
+        Op::Elementwise(ScalarOp::Convert(to)) => {
+            is_byte(to) || comp[inst.operands[0]].shape.as_array().is_some_and(|array| is_byte(array.dtype))
+        }
+        _ => false,
+    }
+}
+
 /// The TensorFlow node of an instruction, or the instruction's own name.
 fn name_of(editor: &Editor, id: InstId) -> String {
     let inst = &editor.comp()[id];
@@ -101,6 +119,8 @@ struct IntegerProduct {
     scales: Vec<f32>,
     /// Sizes of the output features, and the axes of the result that they are.
     features: (Vec<u64>, Vec<usize>),
+    /// Number of leading axes of the result along which NaNs differ.
+    mask_axes: usize,
     /// Padding of the window, if bytes of level zero are not zeros.
     padding: Option<Vec<PadDim>>,
 }
@@ -113,7 +133,7 @@ fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduc
     };
     let layout = layout(editor, id, left, right)?;
     let features: Vec<u64> = layout.feature_axes.iter().map(|&axis| constant.dims[axis]).collect();
-    if layout.run == 0 || !layout.run.is_multiple_of(TERMS_OF_A_WORD) {
+    if !layout.is_depthwise && (layout.run == 0 || !layout.run.is_multiple_of(TERMS_OF_A_WORD)) {
         return Err("the terms of its sums do not lie side by side in fours");
     }
     if layout.terms < FEWEST_TERMS || features.iter().product::<u64>() < FEWEST_FEATURES {
@@ -139,7 +159,9 @@ fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduc
         Op::Convolution(d) if needs_padding => Some(padding_of_window(d, editor.dims(left).len())),
         _ => None,
     };
-    Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), padding })
+    let rank = editor.dims(id).len();
+    let mask_axes = if layout.is_depthwise { rank } else { rank - layout.result_axes.len() };
+    Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), mask_axes, padding })
 }
 
 /// Whether the NaNs of a product, if it can have any, follow from those of its activation.
@@ -156,6 +178,8 @@ struct ProductLayout {
     /// Axes of the weights that are output features, and the axes of the result that they become.
     feature_axes: Vec<usize>,
     result_axes: Vec<usize>,
+    /// Whether each feature is a sum over one of the operand's.
+    is_depthwise: bool,
     /// Number of terms of a sum.
     terms: u64,
     /// Number of terms that lie side by side in the activations.
@@ -179,20 +203,23 @@ fn layout(editor: &Editor, id: InstId, left: InstId, right: InstId) -> Result<Pr
             Ok(ProductLayout {
                 feature_axes,
                 result_axes,
+                is_depthwise: false,
                 terms: dot_term_count(editor, id, d),
                 run,
                 has_padding: false,
             })
         }
         Op::Convolution(d) => {
-            if d.feature_group_count != 1 || d.batch_group_count != 1 {
-                return Err("it is a depthwise or grouped convolution");
+            let is_depthwise = is_depthwise(editor, id, d);
+            if !is_depthwise && d.feature_group_count != 1 || d.batch_group_count != 1 {
+                return Err("it is a grouped convolution");
             }
             let run = if d.input_feature + 1 == left_dims.len() { left_dims[d.input_feature] } else { 0 };
             let is_padded = d.window.iter().any(|w| w.pad_low > 0 || w.pad_high > 0 || w.lhs_dilate != 1);
             Ok(ProductLayout {
                 feature_axes: vec![d.kernel_output_feature],
                 result_axes: vec![d.output_feature],
+                is_depthwise,
                 terms: convolution_term_count(editor, id, d),
                 run,
                 has_padding: is_padded,
@@ -200,6 +227,14 @@ fn layout(editor: &Editor, id: InstId, left: InstId, right: InstId) -> Result<Pr
         }
         _ => Err("it is no product"),
     }
+}
+
+/// Whether a convolution makes one feature of each feature of its operand.
+fn is_depthwise(editor: &Editor, id: InstId, d: &ConvDims) -> bool {
+    let features = editor.dims(id)[d.output_feature];
+    d.feature_group_count > 1
+        && d.feature_group_count == features
+        && editor.dims(editor.operand(id, 0))[d.input_feature] == features
 }
 
 /// Padding of the activations that has the effect of the window's.
@@ -215,8 +250,7 @@ impl IntegerProduct {
     /// Emits the integer product, and the conversion and scaling of its sums to the floats of the graph's product.
     fn write(self, editor: &mut Editor, id: InstId, of: &Activation, activations: &mut Activations) -> Result<InstId> {
         let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
-        let rows = dims.len() - self.features.1.len();
-        let mask = activations.masks.mask(editor, id, rows)?;
+        let mask = activations.masks.mask(editor, id, self.mask_axes)?;
         let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
         if let (Some(padding), Op::Convolution(d)) = (self.padding, &mut op) {
             let zero = editor.add_constant(Tensor::scalar_from_i64(dtype, -i64::from(offset)));

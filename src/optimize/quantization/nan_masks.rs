@@ -69,7 +69,9 @@ impl NanMasks {
             return Ok(known);
         }
         let derived = match (nans, depth) {
-            (Nans::FromOperands, 1..) => self.derive(editor, id, axes, depth - 1)?,
+            // another time there may be more depth
+            (Nans::FromOperands, 0) => return search(editor, id, axes).map(Some),
+            (Nans::FromOperands, _) => self.derive(editor, id, axes, depth - 1)?,
             _ => Derivation::Unknown,
         };
         let mask = match derived {
@@ -211,13 +213,22 @@ impl NanMasks {
         depth: usize,
     ) -> Result<Derivation> {
         let (left, right) = (editor.operand(id, 0), editor.operand(id, 1));
-        // features are an axis of their own only where one of the result is made of few of the operand
-        let has_features = axes == d.window.len() + 2 && d.feature_group_count != 1;
-        if !Self::is_derived_through(d) || has_features || self.ranges.range(editor, right).may_be_nan() {
+        // leading axes without the features, and the axis of features
+        let (space, features) = (d.window.len() + 1, d.window.len() + 1);
+        if !Self::is_derived_through(d) || self.ranges.range(editor, right).may_be_nan() {
             return Ok(Derivation::Unknown);
         }
-        let mask = self.mask_within(editor, left, d.window.len() + 1, depth)?;
-        let window: Vec<WindowDim> = [WindowDim::default()].into_iter().chain(d.window.iter().copied()).collect();
+        // a feature of a depthwise convolution has the NaNs of one feature, every other those of all
+        let has_features = axes > features && d.feature_group_count != 1;
+        let mask = self.mask_within(editor, left, space + usize::from(has_features), depth)?;
+        let mask_rank = mask.map_or(0, |mask| editor.dims(mask).len());
+        let is_depthwise = editor.dims(id)[features] == d.feature_group_count;
+        if mask_rank > space && !(is_depthwise && editor.dims(left)[features] == d.feature_group_count) {
+            return Ok(Derivation::Unknown);
+        }
+        let axis = [WindowDim::default()];
+        let window: Vec<WindowDim> =
+            axis.iter().chain(&d.window).chain(&axis[..usize::from(has_features)]).copied().collect();
         let Some(mask) = through_window(editor, mask, &window, left)? else { return Ok(Derivation::Mask(None)) };
         let beyond: Vec<usize> = (axes..editor.dims(mask).len()).collect();
         any_along(editor, mask, &beyond).map(|mask| Derivation::Mask(Some(mask)))
@@ -384,14 +395,16 @@ fn through_window(
     let rank = editor.dims(mask).len().max(open);
     let sizes = editor.dims(operand)[..rank].to_vec();
     let mask = raise(editor, mask, &sizes);
-    let window = &window[..rank];
-    if window.iter().all(is_trivial) {
-        return Ok(Some(mask));
+    // one axis after the other takes fewer elements than all at once
+    let mut mask = mask;
+    for (axis, w) in window[..rank].iter().enumerate().filter(|(_, w)| !is_trivial(w)) {
+        let mut along = vec![WindowDim::default(); rank];
+        along[axis] = *w;
+        mask = compute(editor, mask, |b, mask| {
+            let no = b.scalar(DType::Pred, 0.0);
+            let comp = b.scalar_computation(ScalarOp::Or, DType::Pred);
+            b.add_inst(Op::ReduceWindow { window: along, comp }, &[mask, no])
+        })?;
     }
-    compute(editor, mask, |b, mask| {
-        let no = b.scalar(DType::Pred, 0.0);
-        let comp = b.scalar_computation(ScalarOp::Or, DType::Pred);
-        b.add_inst(Op::ReduceWindow { window: window.to_vec(), comp }, &[mask, no])
-    })
-    .map(Some)
+    Ok(Some(mask))
 }
