@@ -33,7 +33,7 @@ pub struct NanMasks {
     known: HashMap<(InstId, usize), Option<InstId>>,
 }
 
-/// What is known about an array's mask from its operands.
+/// Mask of an array as far as it follows from its operands.
 enum Derivation {
     /// The mask; `None` where no element is NaN.
     Mask(Option<InstId>),

@@ -76,7 +76,7 @@ impl ValueRange {
     }
 
     /// The range of an array that consists of elements of an operand with this range.
-    fn moved(self) -> ValueRange {
+    fn inherit_nans(self) -> ValueRange {
         ValueRange { nans: Nans::Never, ..self.clone() }.with_nans_of(&self)
     }
 
@@ -129,7 +129,7 @@ impl ValueRanges {
         match editor.op(id) {
             Op::Constant(_) => Some(range_of_constant(editor.constant(id)?)),
             Op::Broadcast(_) | Op::Reshape | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) | Op::Copy => {
-                Some(operand(0).moved())
+                Some(operand(0).inherit_nans())
             }
             Op::Pad(_) => Some(operand(0).union(&operand(1))),
             Op::Concatenate(_) => {
@@ -137,7 +137,7 @@ impl ValueRanges {
                 for i in 1..operands.len() {
                     all = all.union(&operand(i));
                 }
-                Some(all.moved())
+                Some(all.inherit_nans())
             }
             &Op::Elementwise(ScalarOp::Select) => {
                 let range = operand(2);
@@ -336,7 +336,7 @@ fn converted(dtype: DType, from: DType, x: &ValueRange) -> Option<ValueRange> {
     let is_from_integer = is_integer(from) || from == DType::Pred;
     if dtype == DType::F32 {
         return match from {
-            DType::F32 => Some(x.clone().moved()),
+            DType::F32 => Some(x.clone().inherit_nans()),
             _ if is_from_integer => {
                 let is_whole = x.least.abs().max(x.most.abs()) <= LARGEST_WHOLE;
                 let range = rounded(x.least, x.most, is_whole, &[]);
@@ -378,7 +378,7 @@ pub fn covers_an_element(w: &WindowDim) -> bool {
 
 /// The range of the results of a fold.
 fn folding(of: Folding, x: &ValueRange, init: &ValueRange) -> Option<ValueRange> {
-    let all = || x.clone().moved().with_nans_of(init);
+    let all = || x.clone().inherit_nans().with_nans_of(init);
     match of.fold {
         Fold::By(ScalarOp::Add) => {
             let count = of.count as f64;
