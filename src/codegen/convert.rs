@@ -6,6 +6,7 @@ use super::arith::{
 use super::function::FunctionEmitter;
 use super::small_float;
 use super::value::{Val, value_type};
+use crate::target::IsaLevel;
 use crate::tensor::{DType, DTypeClass};
 
 /// Emits the conversion of a value to another type, with the semantics of [`crate::scalar::ScalarOp::Convert`].
@@ -86,6 +87,24 @@ fn convert_clamped(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     convert(f, &whole, to)
 }
 
+/// Emits the conversion of f32 to signed integers of 32 bits: clamps floats to the numbers from -2^31 to the largest f32 below 2^31, so that an
+/// instruction converts them, and selects 2^31 - 1 for those above.
+fn convert_clamped_to_s32(f: &mut FunctionEmitter, x: &Val) -> Val {
+    let (least, most) = (-(2f64.powi(31)), 2f64.powi(31));
+    let (least, largest) = (float_constant(x, least), float_constant(x, most - 128.0));
+    // a NaN is not above, and becomes the smallest number
+    let is_above = fcmp(f, "ogt", x, &least);
+    let clamped = select(f, &is_above, x, &least);
+    let is_below = fcmp(f, "olt", &clamped, &largest);
+    let clamped = select(f, &is_below, &clamped, &largest);
+    let is_nan = fcmp(f, "uno", x, x);
+    let clamped = select(f, &is_nan, &float_constant(x, 0.0), &clamped);
+    let text = format!("fptosi {} {} to {}", x.ty(), clamped.text, value_type(DType::S32, x.lanes));
+    let whole = f.push_instruction(&text, DType::S32, x.lanes);
+    let is_beyond = fcmp(f, "oge", x, &float_constant(x, most));
+    select(f, &is_beyond, &constant_bits(&whole, i32::MAX as u64), &whole)
+}
+
 /// Emits conversions among booleans, integers, f32 and f64.
 fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
@@ -108,6 +127,14 @@ fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
         // LLVM 22 saturates vectors element by element for x86
         (DTypeClass::Float, _) if x.lanes > 1 && to.bits() <= 16 && x.dtype == DType::F32 => {
             return convert_clamped(f, x, to);
+        }
+        (DTypeClass::Float, DTypeClass::Signed)
+            if x.lanes > 1
+                && to == DType::S32
+                && x.dtype == DType::F32
+                && matches!(f.target.level, IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512) =>
+        {
+            return convert_clamped_to_s32(f, x);
         }
         (DTypeClass::Float, class) => {
             let kind = if class == DTypeClass::Signed { "s" } else { "u" };

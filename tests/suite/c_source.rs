@@ -201,8 +201,8 @@ fn products_of_bfloat16_are_refused() {
 }
 
 #[test]
-fn vectors_of_floats_become_narrow_integers() {
-    for dtype in ["s8", "u8", "s16", "u16", "s4", "u4"] {
+fn vectors_of_floats_become_integers() {
+    for dtype in ["s8", "u8", "s16", "u16", "s4", "u4", "s32"] {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let (file, out) = (folder.path().join("m.hlo"), folder.path().display().to_string());
         let hlo = format!("HloModule m\nENTRY e {{\n x = f32[37] parameter(0)\n ROOT y = {dtype}[37] convert(x)\n}}\n");

@@ -357,6 +357,15 @@ impl<'a> Emitter<'a> {
         x = x.add(&place.first.scale(c.wide_step().0 * c.window.wide.stride as i64));
         let k = place.channel.scale(weight as i64);
         let to = out.view(&comp.array_shape(id).dims)?;
+        // exact sums need no conversion to integers where they are read as floats
+        let is_back = |&user: &InstId| {
+            let is_conversion = matches!(comp[user].op, Op::Elementwise(ScalarOp::Convert(to)) if to == c.dtype);
+            is_conversion && (user == id || !self.scope.fusion.is_materialised(user))
+        };
+        let floats: Vec<InstId> = match c.is_exact {
+            true => self.scope.users(anchor).iter().copied().filter(is_back).collect(),
+            false => Vec::new(),
+        };
         let mut sum = place.sum.as_ref().map(|sum| TileSum::new(sum, &mut e.k, place.lanes));
         let mut body = Vec::new();
         for (first, part) in self.runs_for_processor(c, run) {
@@ -383,6 +392,9 @@ impl<'a> Emitter<'a> {
                 }
                 e.forget_elements();
                 let value = e.k.read_reg(acc, pixel);
+                for &user in &floats {
+                    e.fixed.insert(user, value);
+                }
                 let value = convert(&mut e.k, value, c.dtype, result.dtype);
                 e.fixed.insert(anchor, value);
                 let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
