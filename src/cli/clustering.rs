@@ -1,7 +1,7 @@
 //! Preparation common to the verbs on clusters: reading and preprocessing a graph, options of the pass, forming clusters.
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
-use crate::cluster::{self, Clustering, ClusteringOptions, FunctionClustering, JitLevel, LastPass};
+use crate::cluster::{self, Clustering, ClusteringOptions, FunctionClustering, JitLevel, StopAfterPass};
 use crate::diag::{Result, io_error};
 use crate::graph::Program;
 use crate::model::{Analysis, ClusterInput, ModelFile, load_for_clustering};
@@ -53,7 +53,7 @@ pub fn find(args: &GraphArgs, program: &Program, options: &ClusteringOptions) ->
 pub fn clustering_options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions> {
     let mut options = ClusteringOptions::default();
     if args.declustered {
-        options.last_pass = LastPass::Declustering;
+        options.last_pass = StopAfterPass::Declustering;
     }
     let environment = std::env::var("TF_XLA_FLAGS").unwrap_or_default();
     let environment = from_file(&environment)?;

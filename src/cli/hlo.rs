@@ -11,7 +11,7 @@ use crate::optimize;
 use crate::run;
 use crate::run::{arguments, npz};
 use crate::tensor::Tensor;
-use crate::verify::{Bisection, Tolerance, VerifyOptions, compare_engines};
+use crate::verify::{FirstDepartingOp, Tolerance, VerifyOptions, compare_engines};
 use indexmap::IndexMap;
 use serde_json::json;
 use std::time::Duration;
@@ -145,7 +145,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
             let bisection = bisected.as_ref().map(|(lowered, values, code)| {
                 let conditions =
                     VerifyOptions { name: "hlo", code, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
-                Bisection { lowered, args: values, conditions }
+                FirstDepartingOp { lowered, args: values, conditions }
             });
             let compared = compare_engines(&keys, &native, &plain, bisection).map_err(in_file)?;
             super::verify::print_verification(&compared, false, false)

@@ -21,7 +21,7 @@ pub struct Candidates {
     pub requested: Vec<bool>,
 }
 
-/// Tests the nodes of `flow` in `order` until the fuel of `--tf_xla_clustering_fuel` is spent.
+/// Finds the nodes of `flow` that clusters may contain, in `order`, until the fuel of `--tf_xla_clustering_fuel` is spent.
 ///
 /// Errors: `BadOption` for names in the allow list or the exclude list that XLA does not have.
 pub fn find_candidates<'p>(

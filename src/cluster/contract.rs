@@ -52,7 +52,7 @@ pub struct GrowingCluster {
 }
 
 /// Read-only facts that decide whether two clusters may merge.
-pub struct MergeFacts<'a, 'p> {
+pub struct ClusterMergeFacts<'a, 'p> {
     /// The graph.
     pub flow: &'a FlowGraph<'p>,
     /// Loop frames of the graph.
@@ -72,7 +72,7 @@ pub struct MergeFacts<'a, 'p> {
 /// The clusters of a graph during their formation.
 pub struct Clusters<'a, 'p> {
     /// Facts that decide whether clusters may merge.
-    pub facts: MergeFacts<'a, 'p>,
+    pub facts: ClusterMergeFacts<'a, 'p>,
     cycles: AcyclicGraph,
     /// Union-find parents: by node of the cycle-detection graph, the node into which it was contracted.
     parent: Vec<u32>,
@@ -117,7 +117,7 @@ pub fn cycle_graph(flow: &FlowGraph, frames: &Frames) -> Result<Option<AcyclicGr
 
 impl<'a, 'p> Clusters<'a, 'p> {
     /// Makes a cluster of each candidate.
-    pub fn new(facts: MergeFacts<'a, 'p>, cycles: AcyclicGraph, candidates: &Candidates) -> Self {
+    pub fn new(facts: ClusterMergeFacts<'a, 'p>, cycles: AcyclicGraph, candidates: &Candidates) -> Self {
         let n = cycles.node_count();
         let mut all = Clusters {
             mixed: facts.placed.devices.all.len() > 1,
@@ -138,7 +138,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     }
 
     fn single_node_cluster(&mut self, n: u32, requested: bool, scopes: &mut HashMap<String, u32>) -> GrowingCluster {
-        let MergeFacts { flow, placed, .. } = &self.facts;
+        let ClusterMergeFacts { flow, placed, .. } = &self.facts;
         let kind = flow.op_facts(n);
         let node = flow.nodes[n as usize].node;
         let bits = node.map_or(0, |node| signature::all_type_bits(flow.program, node, kind.def));
@@ -327,11 +327,11 @@ impl<'a, 'p> Clusters<'a, 'p> {
 
     fn reason(&mut self, from: u32, to: u32) -> reason::UnmergedEdgeReason {
         let (a, b) = (self.clusters[from as usize].clone(), self.clusters[to as usize].clone());
-        let MergeFacts { flow, frames, options, deadness, .. } = &self.facts;
+        let ClusterMergeFacts { flow, frames, options, deadness, .. } = &self.facts;
         match self.refusal(from, to) {
             Some(Refusal::Deadness) => {
                 let text = |pred: Option<PredicateId>| match (deadness, pred) {
-                    (Some(d), Some(pred)) => d.text(pred, flow, frames),
+                    (Some(d), Some(pred)) => d.predicate_text(pred, flow, frames),
                     _ => String::new(),
                 };
                 reason::UnmergedEdgeReason::Deadness { from: text(a.pred), to: text(b.pred) }
@@ -405,11 +405,11 @@ fn counts_up(flow: &FlowGraph, n: u32) -> bool {
     let integer = node.tf_type("dtype").and_then(|t| t.dtype()).is_some_and(|t| t.is_integer());
     let mut constants = flow.in_edges(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == OpClass::Constant);
     let first = constants.next().and_then(|e| flow.nodes[e.src as usize].node);
-    integer && first.and_then(constant_dims).is_some_and(|dims| dims.is_empty())
+    integer && first.and_then(dims_of_constant).is_some_and(|dims| dims.is_empty())
 }
 
 /// The dimensions of a constant's value.
-pub fn constant_dims(node: &crate::graph::Node) -> Option<Vec<u64>> {
+pub fn dims_of_constant(node: &crate::graph::Node) -> Option<Vec<u64>> {
     match node.attr("value") {
         Some(Attr::Tensor(value)) => Some(value.dims.clone()),
         Some(Attr::Strings(dims, _)) => Some(dims.to_vec()),

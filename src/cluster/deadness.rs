@@ -79,7 +79,7 @@ impl Deadness {
         }
     }
     /// A predicate as TensorFlow prints it, truncated to about 2000 bytes.
-    pub fn text(&self, pred: PredicateId, flow: &FlowGraph, frames: &Frames) -> String {
+    pub fn predicate_text(&self, pred: PredicateId, flow: &FlowGraph, frames: &Frames) -> String {
         self.formulas.text(pred, &GraphNames { flow, frames }, 2000)
     }
 }
@@ -182,7 +182,7 @@ impl Analysis<'_, '_> {
         Ok(false)
     }
 
-    /// Whether all Merges of each frame got the same and-recurrence.
+    /// Whether the predicates of all Merges of each frame grow by the same conjuncts from iteration to iteration.
     fn has_converged(&self, block: &[u32]) -> bool {
         let mut of_frame: HashMap<u32, PredicateId> = HashMap::new();
         for &n in block.iter().filter(|&&n| self.flow.class(n) == OpClass::Merge && self.back_edge(n).is_some()) {
@@ -344,7 +344,7 @@ impl Analysis<'_, '_> {
         Ok(self.dead.formulas.or(&data))
     }
 
-    /// The step of a Merge's and-recurrence: the conjuncts of `carried`, the predicate of the loop's back edge, without `symbol`, the
+    /// What each iteration of a loop adds to the predicate of a Merge: the conjuncts of `carried`, the predicate of the loop's back edge, without `symbol`, the
     /// predicate of the Merge. `None` if `symbol` is no conjunct of `carried`, or if the others depend on `symbol`.
     fn recurrence_step(&mut self, carried: PredicateId, symbol: PredicateId) -> Option<PredicateId> {
         let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };

@@ -2,7 +2,7 @@
 use super::candidates::{self, Candidates};
 use super::compilable::CompilabilityChecker;
 use super::constants::RequiredConstantArgs;
-use super::contract::{self, Clusters, MergeFacts, constant_dims};
+use super::contract::{self, ClusterMergeFacts, Clusters, dims_of_constant};
 use super::devices::DeviceKind;
 use super::flow::FlowGraph;
 use super::frames::Frames;
@@ -11,8 +11,8 @@ use super::reason::ExclusionReason;
 use super::resources::{self, UnsafePairs};
 use super::snapshot::GraphSnapshot;
 use super::{
-    Cluster, Clustering, ClusteringOptions, GraphOrigin, LastPass, NodeVerdict, RefusedEdge, clone_constants, deadness,
-    decluster, dynamism, scoping,
+    Cluster, Clustering, ClusteringOptions, GraphOrigin, NodeVerdict, RefusedEdge, StopAfterPass, clone_constants,
+    deadness, decluster, dynamism, scoping,
 };
 use crate::diag::Result;
 use crate::graph::{Graph, Program};
@@ -80,7 +80,8 @@ fn run_pass(
     } else {
         resources::find_unsafe_pairs(&flow, &|n| placed.device(n).kind != DeviceKind::Unknown)
     };
-    let facts = MergeFacts { flow: &flow, frames: &frames, placed: &placed, options, deadness, unsafe_pairs, scopes };
+    let facts =
+        ClusterMergeFacts { flow: &flow, frames: &frames, placed: &placed, options, deadness, unsafe_pairs, scopes };
     let mut clusters = Clusters::new(facts, cycles, &candidates);
     clusters.grow();
     let refused = if options.refused_edges { refused_edges(&flow, &mut clusters) } else { Vec::new() };
@@ -91,7 +92,7 @@ fn run_pass(
         clustering_with_verdicts(graph, flow, |n| marks[n as usize].clone(), all.clone())
     };
     let mut clustering = named(&flow, &marks);
-    if options.last_pass == LastPass::Declustering || snapshot.is_some() {
+    if options.last_pass == StopAfterPass::Declustering || snapshot.is_some() {
         // The nodes made from here on borrow from `planned`.
         let planned = dynamism::plan_slice_replacements(&flow, &|n| marks[n as usize].is_ok());
         let (mut flow, mut placed) = (flow, placed);
@@ -100,7 +101,7 @@ fn run_pass(
             clustering.snapshot_after_slices =
                 Some(GraphSnapshot::capture(&flow, graph).with_clusters(&marks).without_removed_nodes(&flow));
         }
-        if options.last_pass == LastPass::Declustering {
+        if options.last_pass == StopAfterPass::Declustering {
             decluster::run(&mut flow, &mut placed, &mut RequiredConstantArgs::default(), &mut marks);
             let mut all = all.clone();
             all.iter_mut().for_each(|c| c.nodes = 0);
@@ -206,7 +207,7 @@ fn keep_cluster(
 /// The reason to exclude a candidate from its cluster: a large constant with users elsewhere, or a Fill with no user in the cluster.
 fn reason_to_drop_node(flow: &FlowGraph, clusters: &mut Clusters, n: u32) -> Option<ExclusionReason> {
     let large = flow.op(n) == "Const" && {
-        let dims = flow.nodes[n as usize].node.and_then(constant_dims).unwrap_or_default();
+        let dims = flow.nodes[n as usize].node.and_then(dims_of_constant).unwrap_or_default();
         dims.iter().fold(1u64, |all, &d| all.saturating_mul(d)) > MOST_ELEMENTS
     };
     let fill = flow.op(n) == "Fill" && flow.out_edges(n).next().is_some();

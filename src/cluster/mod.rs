@@ -74,7 +74,7 @@ pub struct ClusteringOptions {
     /// Whether the graph is a dump or a saved graph that must be preprocessed.
     pub origin: GraphOrigin,
     /// The last pass to run.
-    pub last_pass: LastPass,
+    pub last_pass: StopAfterPass,
     /// Ops to treat as if XLA compiled them, to see what would change.
     pub what_if: Vec<String>,
     /// Whether clusters may hold what tfaot compiles and XLA does not: loops, conditions, ops without an XLA kernel.
@@ -89,7 +89,7 @@ pub struct ClusteringOptions {
 
 /// The last pass of a clustering run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LastPass {
+pub enum StopAfterPass {
     /// Clusters are formed and named, as in TensorFlow's `mark_for_compilation` dump.
     #[default]
     Marking,

@@ -50,7 +50,7 @@ pub enum ExclusionReason {
         function: Arc<str>,
         /// Name of the inner node.
         node: Box<str>,
-        /// The inner node's op.
+        /// Op of the refused node inside the called function.
         op: Arc<str>,
         /// The reason why the inner node can't be compiled.
         why: Box<ExclusionReason>,

@@ -4,7 +4,7 @@ use crate::import;
 use crate::import::proto::tensorflow::GraphDef;
 
 /// The nodes that are in clusters, with the names of those.
-fn clustered(text: &str, until: LastPass) -> Vec<(String, String)> {
+fn clustered(text: &str, until: StopAfterPass) -> Vec<(String, String)> {
     let text = text.replace("CPU", "device: \"/job:localhost/replica:0/task:0/device:CPU:0\"");
     let bytes = import::from_text::<GraphDef>(text.as_bytes()).expect("it is read");
     let program = import::read_graph_def(&bytes).expect("it is a graph");
@@ -15,7 +15,7 @@ fn clustered(text: &str, until: LastPass) -> Vec<(String, String)> {
     inside.map(|(n, at)| (n.name.clone(), found.clusters[at as usize].name.clone())).collect()
 }
 
-fn names(text: &str, until: LastPass) -> Vec<String> {
+fn names(text: &str, until: StopAfterPass) -> Vec<String> {
     clustered(text, until).into_iter().map(|pair| pair.0).collect()
 }
 
@@ -36,9 +36,9 @@ library {
     ret { key: "r" value: "n:r:0" }
   }
 }"#;
-    assert_eq!(names(text, LastPass::Marking), Vec::<String>::new());
+    assert_eq!(names(text, StopAfterPass::Marking), Vec::<String>::new());
     // Without the call in between, the variable is only passed on, and the function is compiled.
-    assert_eq!(names(&text.replace("op: \"outer\"", "op: \"inner\""), LastPass::Marking), ["call"]);
+    assert_eq!(names(&text.replace("op: \"outer\"", "op: \"inner\""), StopAfterPass::Marking), ["call"]);
 }
 
 /// A shape whose integers a call takes; `CALL` stands for the call's attributes.
@@ -58,11 +58,11 @@ library {
 #[test]
 fn integers_that_a_call_outside_wants_are_made_outside() {
     let plain = SHAPES.replace("CALL", "");
-    assert_eq!(names(&plain, LastPass::Marking), ["shapes"]);
-    assert_eq!(names(&plain, LastPass::Declustering), Vec::<String>::new());
+    assert_eq!(names(&plain, StopAfterPass::Marking), ["shapes"]);
+    assert_eq!(names(&plain, StopAfterPass::Declustering), Vec::<String>::new());
     // A callee that XLA must compile takes its integers from device memory.
     let must = SHAPES.replace("CALL", "attr { key: \"_XlaMustCompile\" value { b: true } }");
-    assert_eq!(names(&must, LastPass::Declustering), ["shapes"]);
+    assert_eq!(names(&must, StopAfterPass::Declustering), ["shapes"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ node { name: "b" op: "Placeholder" CPU attr { key: "dtype" value { type: DT_INT3
 node { name: "e" op: "Exp" input: "x" CPU attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "z" op: "Const" CPU attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 2 int_val: -1 } } } }
 node { name: "s" op: "Slice" input: "e" input: "b" input: "z" CPU attr { key: "T" value { type: DT_FLOAT } } attr { key: "Index" value { type: DT_INT32 } } }"#;
-    let made = names(text, LastPass::Declustering);
+    let made = names(text, StopAfterPass::Declustering);
     let below = |name: &str| format!("s/static_shaped_slice/{name}");
     let new =
         ["size_s64", "input_shape", "const_2", "const_1", "begin_1", "input_shape_1", "slice_size_1", "concat_axis"];

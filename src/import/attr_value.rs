@@ -17,9 +17,9 @@ pub fn read_attr<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
         attr = Some(match field.number {
             1 => read_list(field.message("AttrValue.ListValue")?, names)?,
             2 => Attr::Str(field.shared_bytes()?),
-            3 => Attr::Int(field.number()? as i64),
+            3 => Attr::Int(field.varint()? as i64),
             4 => Attr::Float(field.float()?),
-            5 => Attr::Bool(field.number()? != 0),
+            5 => Attr::Bool(field.varint()? != 0),
             6 => Attr::Type(TfType::from_number(field.int32()?)),
             7 => Attr::Shape(read_shape(field.message("TensorShapeProto")?)?),
             8 => read_tensor(field.message("TensorProto")?)?,
@@ -37,7 +37,7 @@ pub fn read_shape(mut reader: WireReader) -> Result<PartialShape> {
     while let Some(field) = reader.next()? {
         match field.number {
             2 => dims.push(read_dim(field.message("TensorShapeProto.Dim")?)?),
-            3 => unknown = field.number()? != 0,
+            3 => unknown = field.varint()? != 0,
             _ => {}
         }
         if dims.len() > MOST_RANK {
@@ -51,7 +51,7 @@ fn read_dim(mut reader: WireReader) -> Result<Option<u64>> {
     let mut size = 0;
     while let Some(field) = reader.next()? {
         if field.number == 1 {
-            size = field.number()? as i64;
+            size = field.varint()? as i64;
         }
     }
     match u64::try_from(size) {

@@ -116,7 +116,7 @@ fn read_signature<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>, f: &
             1 => f.name = names.intern(field.text()?),
             2 => f.args.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
             3 => f.results.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
-            17 => f.stateful = field.number()? != 0,
+            17 => f.stateful = field.varint()? != 0,
             _ => {}
         }
     }
@@ -142,7 +142,7 @@ fn read_arg_attrs<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>, f: &
     let (mut index, mut attrs) = (0, Vec::new());
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => index = field.number()?,
+            1 => index = field.varint()?,
             2 => {
                 let mut map = field.message("ArgAttrs")?;
                 while let Some(entry) = map.next()? {

@@ -15,7 +15,7 @@ pub fn read(file: &Bytes) -> Result<Program> {
 /// Parses a GraphDef that may be a field of another message.
 pub fn read_graph(mut reader: WireReader) -> Result<Program> {
     let mut names = Interner::default();
-    let mut nodes = Assembler::with_capacity(reader.count(1));
+    let mut nodes = Assembler::with_capacity(reader.count_fields(1));
     let mut libraries = Vec::new();
     let mut program = Program::default();
     while let Some(field) = reader.next()? {

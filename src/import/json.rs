@@ -1,5 +1,5 @@
 //! Conversion of protobuf's JSON form to the wire format, with TF.js's extension that bytes may be a list of numbers.
-use super::schema::{FieldKind, FieldType, MessageOrMapEntry, put_scalar};
+use super::schema::{FieldFormat, FieldType, MessageOrMapEntry, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Error, Result};
 use base64::Engine;
@@ -37,7 +37,7 @@ fn message(value: &Value, scope: &MessageOrMapEntry, depth: u32, out: &mut Vec<u
     Ok(())
 }
 
-fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn one_field(value: &Value, field: &FieldFormat, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
     match value {
         Value::Null => Ok(()),
         Value::Object(entries) if field.map => {
@@ -66,7 +66,7 @@ fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) ->
     }
 }
 
-fn item_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn item_field(value: &Value, field: &FieldFormat, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
     match (&field.kind, value) {
         (FieldType::Opaque, _) => {}
         (FieldType::Message(scope), _) => {

@@ -41,8 +41,8 @@ pub struct FileNode<'a> {
 pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FileNode<'a>> {
     let empty = names.intern("");
     // Lists reserved at the right length are not reallocated, which matters in files of a million nodes.
-    let room = |number| reader.count(number).min(MOST_ROOM);
-    let (inputs, attrs) = (Vec::with_capacity(room(3)), Vec::with_capacity(room(5)));
+    let capacity = |number| reader.count_fields(number).min(MOST_ROOM);
+    let (inputs, attrs) = (Vec::with_capacity(capacity(3)), Vec::with_capacity(capacity(5)));
     let mut node = FileNode { name: "", op: empty.clone(), device: empty, inputs, attrs };
     while let Some(field) = reader.next()? {
         let at_node = |e: Error| if node.name.is_empty() { e } else { e.map(|d| d.at_node(node.name, &node.op)) };
@@ -56,7 +56,7 @@ pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
         }
     }
     if &*node.op == "Const" {
-        seeds::fill_seed_constants(&mut node.attrs);
+        seeds::generate_omitted_weights(&mut node.attrs);
     }
     Ok(node)
 }

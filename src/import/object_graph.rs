@@ -204,5 +204,5 @@ fn read_attribute(field: &WireField) -> Result<(String, String)> {
 
 /// The index of an object; a negative one becomes an index that no graph has.
 fn index(field: &WireField) -> Result<usize> {
-    Ok(usize::try_from(field.number()?).unwrap_or(usize::MAX))
+    Ok(usize::try_from(field.varint()?).unwrap_or(usize::MAX))
 }

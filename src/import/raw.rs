@@ -1,5 +1,5 @@
 //! GraphDefs parsed as far as rewriting needs; all other fields keep their bytes.
-use super::wire::{WireReader, WireValue, put_bytes, put_number, put_varint};
+use super::wire::{WireReader, WireValue, put_bytes, put_varint, put_varint_field};
 use crate::diag::Result;
 use bytes::Bytes;
 
@@ -59,7 +59,7 @@ impl RawMessage {
 
 fn put(out: &mut Vec<u8>, number: u32, raw: &RawValue) {
     match raw {
-        RawValue::Varint(v) => put_number(out, number, *v),
+        RawValue::Varint(v) => put_varint_field(out, number, *v),
         RawValue::Fixed64(v) => {
             put_varint(out, u64::from(number) << 3 | 1);
             out.extend_from_slice(&v.to_le_bytes());

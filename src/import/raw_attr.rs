@@ -1,5 +1,5 @@
 //! Serialization of AttrValues and function signatures in protobuf's wire format.
-use super::wire::{put_bytes, put_number, put_varint};
+use super::wire::{put_bytes, put_varint, put_varint_field};
 use crate::graph::PartialShape;
 
 /// An AttrValue with a string.
@@ -17,21 +17,21 @@ pub fn bytes(value: &[u8]) -> Vec<u8> {
 /// An AttrValue with a boolean.
 pub fn boolean(value: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    put_number(&mut out, 5, u64::from(value));
+    put_varint_field(&mut out, 5, u64::from(value));
     out
 }
 
 /// An AttrValue with an integer.
 pub fn int(value: i64) -> Vec<u8> {
     let mut out = Vec::new();
-    put_number(&mut out, 3, value as u64);
+    put_varint_field(&mut out, 3, value as u64);
     out
 }
 
 /// An AttrValue with a type, given as a `DataType` number.
 pub fn dtype(value: i32) -> Vec<u8> {
     let mut out = Vec::new();
-    put_number(&mut out, 6, value as u64);
+    put_varint_field(&mut out, 6, value as u64);
     out
 }
 
@@ -55,11 +55,11 @@ pub fn shapes(values: &[PartialShape]) -> Vec<u8> {
         let mut one = Vec::new();
         for dim in shape.0.iter().flatten() {
             let mut size = Vec::new();
-            put_number(&mut size, 1, dim.map_or(u64::MAX, |d| d)); // -1: not known
+            put_varint_field(&mut size, 1, dim.map_or(u64::MAX, |d| d)); // -1: not known
             put_bytes(&mut one, 2, &size);
         }
         if shape.0.is_none() {
-            put_number(&mut one, 3, 1);
+            put_varint_field(&mut one, 3, 1);
         }
         put_bytes(&mut list, 7, &one);
     }
@@ -73,12 +73,12 @@ pub fn float_tensor(sizes: &[u64], values: &[f32]) -> Vec<u8> {
     let mut shape = Vec::new();
     for &size in sizes {
         let mut one = Vec::new();
-        put_number(&mut one, 1, size);
+        put_varint_field(&mut one, 1, size);
         put_bytes(&mut shape, 2, &one);
     }
     let content: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     let mut tensor = Vec::new();
-    put_number(&mut tensor, 1, 1);
+    put_varint_field(&mut tensor, 1, 1);
     put_bytes(&mut tensor, 2, &shape);
     put_bytes(&mut tensor, 4, &content);
     let mut out = Vec::new();
@@ -106,7 +106,7 @@ pub fn function_signature(
     let arg = |(name, of): &(String, i32)| {
         let mut out = Vec::new();
         put_bytes(&mut out, 1, name.as_bytes());
-        put_number(&mut out, 3, *of as u64);
+        put_varint_field(&mut out, 3, *of as u64);
         out
     };
     let mut out = Vec::new();
@@ -114,7 +114,7 @@ pub fn function_signature(
     args.iter().for_each(|a| put_bytes(&mut out, 2, &arg(a)));
     results.iter().for_each(|r| put_bytes(&mut out, 3, &arg(r)));
     if stateful {
-        put_number(&mut out, 17, 1);
+        put_varint_field(&mut out, 17, 1);
     }
     controls.iter().for_each(|c| put_bytes(&mut out, 20, c.as_bytes()));
     out

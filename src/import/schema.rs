@@ -1,5 +1,5 @@
 //! The message types of `protos/` as data, by which the text and JSON readers look up fields and encode their values.
-use super::wire::{put_bytes, put_number, put_varint};
+use super::wire::{put_bytes, put_varint, put_varint_field};
 use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, RuntimeFieldType, RuntimeType};
 
 /// A container of fields: a message, or one entry of a map.
@@ -44,7 +44,7 @@ pub enum FieldType {
 
 /// A field of a message: its number and its type.
 #[derive(Clone)]
-pub struct FieldKind {
+pub struct FieldFormat {
     /// The field's number.
     pub number: u32,
     /// The type of the field, or of each item of a list.
@@ -61,7 +61,7 @@ impl MessageOrMapEntry {
         MessageOrMapEntry::Message(M::descriptor())
     }
     /// The field called `name`, as in the `.proto` or in protobuf's JSON.
-    pub fn field(&self, name: &str) -> Option<FieldKind> {
+    pub fn field(&self, name: &str) -> Option<FieldFormat> {
         match self {
             MessageOrMapEntry::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
             MessageOrMapEntry::Entry(key, value) => {
@@ -70,12 +70,12 @@ impl MessageOrMapEntry {
                     "value" => (2, value),
                     _ => return None,
                 };
-                Some(FieldKind { number, kind: kind(held), repeated: false, map: false })
+                Some(FieldFormat { number, kind: kind(held), repeated: false, map: false })
             }
         }
     }
     /// The field with this number, and its name in the `.proto`.
-    pub fn field_by_number(&self, number: u32) -> Option<(String, FieldKind)> {
+    pub fn field_by_number(&self, number: u32) -> Option<(String, FieldFormat)> {
         match self {
             MessageOrMapEntry::Message(message) => {
                 let field = message.fields().find(|f| f.number().unsigned_abs() == number)?;
@@ -100,13 +100,13 @@ impl MessageOrMapEntry {
     }
 }
 
-fn field_kind(field: &FieldDescriptor) -> FieldKind {
+fn field_kind(field: &FieldDescriptor) -> FieldFormat {
     let number = field.number().unsigned_abs();
     match field.runtime_field_type() {
-        RuntimeFieldType::Singular(t) => FieldKind { number, kind: kind(&t), repeated: false, map: false },
-        RuntimeFieldType::Repeated(t) => FieldKind { number, kind: kind(&t), repeated: true, map: false },
+        RuntimeFieldType::Singular(t) => FieldFormat { number, kind: kind(&t), repeated: false, map: false },
+        RuntimeFieldType::Repeated(t) => FieldFormat { number, kind: kind(&t), repeated: true, map: false },
         RuntimeFieldType::Map(k, v) => {
-            FieldKind { number, kind: FieldType::Message(MessageOrMapEntry::Entry(k, v)), repeated: true, map: true }
+            FieldFormat { number, kind: FieldType::Message(MessageOrMapEntry::Entry(k, v)), repeated: true, map: true }
         }
     }
 }
@@ -156,10 +156,10 @@ pub fn parse_integer(kind: &FieldType, text: &str) -> Option<u64> {
 }
 
 /// Appends a scalar field whose value is `text` (quoted text is passed unquoted); `None` if the value does not fit the type.
-pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()> {
+pub fn put_scalar(out: &mut Vec<u8>, field: &FieldFormat, text: &str) -> Option<()> {
     match &field.kind {
         FieldType::Signed { .. } | FieldType::Unsigned { .. } => {
-            put_number(out, field.number, parse_integer(&field.kind, text)?)
+            put_varint_field(out, field.number, parse_integer(&field.kind, text)?)
         }
         FieldType::F32 => {
             put_varint(out, u64::from(field.number) << 3 | 5);
@@ -175,11 +175,11 @@ pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()
                 "false" | "False" | "f" | "0" => 0,
                 _ => return None,
             };
-            put_number(out, field.number, value);
+            put_varint_field(out, field.number, value);
         }
         FieldType::Enum(e) => {
             let value = e.value_by_name(text).map(|v| v.value() as u64).or_else(|| parse_integer(&field.kind, text))?;
-            put_number(out, field.number, value);
+            put_varint_field(out, field.number, value);
         }
         FieldType::Text | FieldType::Bytes => put_bytes(out, field.number, text.as_bytes()),
         FieldType::Message(_) | FieldType::Opaque => return None,

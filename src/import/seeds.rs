@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub const SEED: &str = "_tfaot_seed";
 
 /// Generates the tensor of a Const whose attributes have a seed in place of its elements: weights left out of a packed bug report.
-pub(super) fn fill_seed_constants(attrs: &mut [(Arc<str>, Attr)]) {
+pub(super) fn generate_omitted_weights(attrs: &mut [(Arc<str>, Attr)]) {
     let Some(seed) = attrs.iter().find_map(|(name, attr)| match attr {
         Attr::Int(seed) if &**name == SEED => Some(*seed),
         _ => None,

@@ -1,5 +1,5 @@
 //! Small hand-made files, each valid or broken in one way.
-use super::wire::{put_bytes, put_number};
+use super::wire::{put_bytes, put_varint_field};
 use super::{FileFormat, graph_def};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, NodeId, Program};
@@ -17,7 +17,7 @@ pub fn attr(name: &str, value: &[u8]) -> Vec<u8> {
 /// A field that holds a number.
 pub fn number(field: u32, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    put_number(&mut out, field, value);
+    put_varint_field(&mut out, field, value);
     out
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Grammar: `name: value`, `name { .. }`, `name < .. >`, `name: [a, b]`, `#` comments, `,` and `;` between fields, adjacent
 //! strings are one, `[type.url/x] { .. }` inside skipped messages. Errors have line and column.
-use super::schema::{FieldKind, FieldType, MessageOrMapEntry, put_scalar};
+use super::schema::{FieldFormat, FieldType, MessageOrMapEntry, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
         }
         self.value(&field, colon, depth, out)
     }
-    fn value(&mut self, field: &FieldKind, colon: bool, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
+    fn value(&mut self, field: &FieldFormat, colon: bool, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
         if let FieldType::Message(scope) = &field.kind {
             let close = match self.peek() {
                 Some(b'{') => b'}',

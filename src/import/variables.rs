@@ -63,7 +63,7 @@ fn declared(node: &Node, shared: Option<&str>) -> Variable {
     }
 }
 
-/// Checkpoint keys of the handles that calls pass to functions which have captured them, by the node of the handle; `values` has the
+/// Checkpoint keys of variables whose handles calls pass to the functions that captured them, by the node of the handle; `values` has the
 /// keys by object.
 fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String>) -> HashMap<NodeId, String> {
     let mut keys = HashMap::new();

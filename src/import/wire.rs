@@ -70,7 +70,7 @@ impl<'a> WireReader<'a> {
         Ok(Some(WireField { number, value, file: self.file, message: self.message, depth: self.depth }))
     }
     /// The number of remaining fields with this number, up to the first malformed one.
-    pub fn count(&self, number: u32) -> usize {
+    pub fn count_fields(&self, number: u32) -> usize {
         let (mut rest, mut found) = (self.clone(), 0);
         while let Ok(Some(field)) = rest.next() {
             found += usize::from(field.number == number);
@@ -133,7 +133,7 @@ impl<'a> WireField<'a> {
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn number(&self) -> Result<u64> {
+    pub fn varint(&self) -> Result<u64> {
         if let WireValue::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
     }
     /// The integer in a varint field, truncated to 32 bits as everywhere in protobuf.
@@ -141,7 +141,7 @@ impl<'a> WireField<'a> {
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn int32(&self) -> Result<i32> {
-        Ok(self.number()? as i32)
+        Ok(self.varint()? as i32)
     }
     /// A float.
     ///
@@ -166,7 +166,7 @@ impl<'a> WireField<'a> {
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn for_each_number(&self, mut each: impl FnMut(u64)) -> Result<()> {
         let WireValue::Bytes(data) = self.value else {
-            each(self.number()?);
+            each(self.varint()?);
             return Ok(());
         };
         let mut packed = WireReader { file: self.file, data, at: 0, message: self.message, depth: self.depth };
@@ -221,7 +221,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a varint field.
-pub fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
+pub fn put_varint_field(out: &mut Vec<u8>, field: u32, value: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, value);
 }

@@ -103,7 +103,7 @@ fn node_of(input: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// A number in an attribute: the field of the AttrValue with this number.
+/// Numeric value of an attribute, from the field of its AttrValue with the number `field`.
 fn attr_number(node: &RawNode, name: &str, field: u32) -> Option<u64> {
     let (_, value) = node.attrs.iter().find(|(key, _)| key == name)?;
     let message = RawMessage::parse(value, "AttrValue").ok()?;

@@ -55,7 +55,7 @@ impl JitFunctions {
         self.unmarked.insert(name.clone());
     }
 
-    /// Deletes the removed marks from the nodes and functions of a file.
+    /// Deletes the `jit_compile` marks that this pass removed from the nodes and functions of a file.
     pub fn delete_marks(&self, raw: &mut RawGraph) {
         if self.unmarked.is_empty() {
             return;

@@ -84,7 +84,7 @@ impl ExternalNames {
     }
 
     /// For each node of `graph`, the id of the set of session runs that execute the node; empty if no session run is known.
-    pub fn session_run_set_ids(&self, graph: &Graph) -> HashMap<String, u32> {
+    pub fn ids_of_sets_of_session_runs(&self, graph: &Graph) -> HashMap<String, u32> {
         let ids: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
         if self.steps.is_empty() {
             return HashMap::new();
@@ -229,7 +229,7 @@ impl Context {
         }
     }
 
-    /// Field numbers of the list of all nodes inside, and of the nested contexts.
+    /// Field numbers of the list of the nodes in a control flow context, and of the contexts nested in it.
     fn fields(self) -> (u32, u32) {
         match self {
             Context::Cond => (5, 6),

@@ -142,7 +142,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         rewriter.unserved = names.filter(|name| !served.nodes.contains(name)).collect();
         rewriter.functions = Some(served.functions);
     }
-    rewriter.steps = named.session_run_set_ids(&program.graph);
+    rewriter.steps = named.ids_of_sets_of_session_runs(&program.graph);
     rewriter.named = named;
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;

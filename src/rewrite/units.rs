@@ -278,7 +278,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let found = self.clusters(place)?;
             self.uncompiled.outside.add(&found);
             if self.options.beyond_xla {
-                self.told.notes.extend(found.nodes.iter().filter_map(native::runtime_check_note));
+                self.told.notes.extend(found.nodes.iter().filter_map(native::note_on_assertions_and_prints));
             }
             let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
             refused = library.initial_exclusions(self.program, scene, &members);

@@ -50,7 +50,7 @@ impl OpComparison {
     pub fn node(&self) -> &str {
         self.tensor.rsplit_once(':').map_or(&self.tensor, |(node, _)| node)
     }
-    /// The step as a JSON object.
+    /// The comparison of the op's result as a JSON object.
     pub fn as_json(&self) -> Value {
         json!({"tensor": self.tensor, "op": self.op, "total": self.total, "own": self.own})
     }

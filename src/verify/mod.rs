@@ -228,7 +228,7 @@ fn unmatched_keys(reference: &Arrays, keys: &[String], results: &[TensorInfo]) -
 }
 
 /// A call of a module in which the first departing instruction is to be found.
-pub struct Bisection<'a> {
+pub struct FirstDepartingOp<'a> {
     /// The module.
     pub lowered: &'a Lowered,
     /// Arguments of the call.
@@ -246,7 +246,7 @@ pub fn compare_engines(
     keys: &[String],
     native: &[Tensor],
     plain: &[Tensor],
-    bisection: Option<Bisection>,
+    bisection: Option<FirstDepartingOp>,
 ) -> Result<Verification> {
     let comparisons = compare(keys, "interpreter", native, plain, &vec![Tolerance::EXACT; keys.len()]);
     let bisection = bisection.filter(|_| comparisons.iter().any(Comparison::departs));

@@ -126,7 +126,7 @@ fn variables(
 ) -> Vec<Option<ExpectedArray>> {
     let state = &engines.plain.state;
     let moved: Vec<Vec<Tensor>> = engines.moved.iter().map(|engine| engine.state.clone()).collect();
-    let usual = Tolerance { floor: sequence::state_rounding(state), ..usual };
+    let usual = Tolerance { floor: sequence::rounding_tolerance_of_state(state), ..usual };
     let tolerances = rounding::tolerances_from_samples(state, &moved, usual);
     let is_changed = |i: usize| calls.iter().any(|call| functions.all[call.function].1.state[i].changed);
     let all = state.iter().zip(tolerances).enumerate();
@@ -180,7 +180,7 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
     Ok((args, inputs))
 }
 
-/// Arguments, and their form in the object: as bytes.
+/// The arguments, and the same as bytes to embed in the object.
 fn stored(args: Vec<Tensor>) -> (Vec<Tensor>, Vec<TestInput>) {
     let inputs = args.iter().map(|t| TestInput::Stored(t.bytes.clone())).collect();
     (args, inputs)

@@ -60,7 +60,7 @@ pub fn verify_calls(sequence: &CallSequence, keys: impl Fn(&Lowered) -> Vec<Stri
     }
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let names: Vec<String> = state.iter().map(|v| format!("state: {}", v.info.name)).collect();
-    let tolerance = Tolerance { floor: state_rounding(&plain.state), ..tolerance };
+    let tolerance = Tolerance { floor: rounding_tolerance_of_state(&plain.state), ..tolerance };
     let tolerances = vec![tolerance; names.len()];
     all.extend(compare(&names, "interpreter", &native.variables(), &plain.state, &tolerances));
     Ok(all)
@@ -68,7 +68,7 @@ pub fn verify_calls(sequence: &CallSequence, keys: impl Fn(&Lowered) -> Vec<Stri
 
 /// Difference caused by [`ROUNDINGS`] rounding errors, relative to the largest number of a state. A variable may hold nothing but such
 /// errors: the moments of a gradient that is 0, such as that of a bias before a normalization.
-pub(super) fn state_rounding(state: &[Tensor]) -> f64 {
+pub(super) fn rounding_tolerance_of_state(state: &[Tensor]) -> f64 {
     let floats = state.iter().filter(|t| t.dtype.is_float());
     let numbers = floats.flat_map(|t| (0..t.len()).filter_map(|i| t.get_f64(i)));
     numbers.map(f64::abs).filter(|v| v.is_finite()).fold(0.0, f64::max) * ROUNDINGS * f64::from(f32::EPSILON)

@@ -1,7 +1,7 @@
 //! Encoder of attribute values in protobuf's wire format, for nodes that passes created.
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
 use crate::import::raw::serialize_map_entry;
-use crate::import::wire::{put_bytes, put_number, put_varint};
+use crate::import::wire::{put_bytes, put_varint, put_varint_field};
 use crate::opdef::type_number;
 
 /// Encodes an AttrValue.
@@ -9,10 +9,10 @@ pub fn encode(attr: &Attr) -> Vec<u8> {
     let mut out = Vec::new();
     match attr {
         Attr::Str(v) => put_bytes(&mut out, 2, v),
-        Attr::Int(v) => put_number(&mut out, 3, *v as u64),
+        Attr::Int(v) => put_varint_field(&mut out, 3, *v as u64),
         Attr::Float(v) => put_float(&mut out, 4, *v),
-        Attr::Bool(v) => put_number(&mut out, 5, u64::from(*v)),
-        Attr::Type(v) => put_number(&mut out, 6, type_number(*v) as u64),
+        Attr::Bool(v) => put_varint_field(&mut out, 5, u64::from(*v)),
+        Attr::Type(v) => put_varint_field(&mut out, 6, type_number(*v) as u64),
         Attr::Shape(v) => put_bytes(&mut out, 7, &shape(v)),
         Attr::Tensor(v) => {
             let mut inner = tensor(TfType::Data(v.dtype), &v.dims);
@@ -80,15 +80,15 @@ fn put_float(out: &mut Vec<u8>, field: u32, value: f32) {
 fn shape(shape: &PartialShape) -> Vec<u8> {
     let mut out = Vec::new();
     let Some(dims) = &shape.0 else {
-        put_number(&mut out, 3, 1);
+        put_varint_field(&mut out, 3, 1);
         return out;
     };
     for dim in dims {
         let mut inner = Vec::new();
         match dim {
             Some(0) => {}
-            Some(size) => put_number(&mut inner, 1, *size),
-            None => put_number(&mut inner, 1, -1i64 as u64),
+            Some(size) => put_varint_field(&mut inner, 1, *size),
+            None => put_varint_field(&mut inner, 1, -1i64 as u64),
         }
         put_bytes(&mut out, 2, &inner);
     }
@@ -98,7 +98,7 @@ fn shape(shape: &PartialShape) -> Vec<u8> {
 /// Encodes the type and dimensions of a TensorProto.
 fn tensor(of: TfType, dims: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_number(&mut out, 1, type_number(of) as u64);
+    put_varint_field(&mut out, 1, type_number(of) as u64);
     put_bytes(&mut out, 2, &shape(&PartialShape(Some(dims.iter().copied().map(Some).collect()))));
     out
 }

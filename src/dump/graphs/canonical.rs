@@ -2,8 +2,8 @@
 //!
 //! Equal messages have equal bytes, which are those that TensorFlow writes.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldKind, FieldType, MessageOrMapEntry};
-use crate::import::wire::{WireField, WireReader, WireValue, put_bytes, put_number, put_varint};
+use crate::import::schema::{FieldFormat, FieldType, MessageOrMapEntry};
+use crate::import::wire::{WireField, WireReader, WireValue, put_bytes, put_varint, put_varint_field};
 use bytes::Bytes;
 
 /// Maximum depth of nested messages.
@@ -26,7 +26,7 @@ fn message(mut reader: WireReader, scope: &MessageOrMapEntry, depth: usize) -> R
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }
-    let mut known: Vec<(u32, Option<FieldKind>)> = Vec::new();
+    let mut known: Vec<(u32, Option<FieldFormat>)> = Vec::new();
     let mut parts: Vec<Part> = Vec::new();
     let mut lists: Vec<(u32, Vec<u8>)> = Vec::new();
     while let Some(field) = reader.next()? {
@@ -37,7 +37,7 @@ fn message(mut reader: WireReader, scope: &MessageOrMapEntry, depth: usize) -> R
         let kind = known.iter().find(|k| k.0 == number).and_then(|k| k.1.as_ref());
         let mut bytes = Vec::new();
         match kind {
-            Some(FieldKind { kind: FieldType::Message(inner), map, .. }) => {
+            Some(FieldFormat { kind: FieldType::Message(inner), map, .. }) => {
                 let encoded = message(field.message("message")?, inner, depth + 1)?;
                 put_bytes(&mut bytes, number, &encoded);
                 let key = if *map { encoded } else { Vec::new() };
@@ -101,7 +101,7 @@ fn packed(field: &WireField, kind: &FieldType, out: &mut Vec<u8>) -> Result<()> 
 /// Writes a field unchanged.
 fn write_verbatim(field: &WireField, out: &mut Vec<u8>) {
     match field.value {
-        WireValue::Varint(v) => put_number(out, field.number, v),
+        WireValue::Varint(v) => put_varint_field(out, field.number, v),
         WireValue::Bytes(v) => put_bytes(out, field.number, v),
         WireValue::Fixed32(v) => {
             put_varint(out, u64::from(field.number) << 3 | 5);

@@ -2,7 +2,7 @@
 //!
 //! Fields that the messages of `protos/` do not define are omitted.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldKind, FieldType, MessageOrMapEntry};
+use crate::import::schema::{FieldFormat, FieldType, MessageOrMapEntry};
 use crate::import::wire::{WireField, WireReader, WireValue};
 use bytes::Bytes;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ fn message(mut reader: WireReader, scope: &MessageOrMapEntry, depth: usize, out:
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }
-    let mut known: Vec<(u32, Option<(String, FieldKind)>)> = Vec::new();
+    let mut known: Vec<(u32, Option<(String, FieldFormat)>)> = Vec::new();
     // Number, key of a map's entry, text.
     let mut parts: Vec<(u32, String, String)> = Vec::new();
     while let Some(field) = reader.next()? {
@@ -56,7 +56,7 @@ fn map_key(field: &WireField) -> Result<String> {
 }
 
 /// The lines of one field: one, or one for each number of a packed list.
-fn values(field: &WireField, name: &str, kind: &FieldKind, depth: usize, out: &mut String) -> Result<()> {
+fn values(field: &WireField, name: &str, kind: &FieldFormat, depth: usize, out: &mut String) -> Result<()> {
     let mut line = |value: String| {
         indent(depth, out);
         // Writing to a String does not fail.

@@ -121,8 +121,8 @@ fn read_header(value: &Bytes) -> Result<usize> {
     let mut shards = 1;
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => shards = usize::try_from(field.number()?).unwrap_or(usize::MAX),
-            2 if field.number()? != 0 => {
+            1 => shards = usize::try_from(field.varint()?).unwrap_or(usize::MAX),
+            2 if field.varint()? != 0 => {
                 return Err(Error::user(Code::UnsupportedCase, "the checkpoint is big-endian; little-endian is read"));
             }
             _ => {}
@@ -142,9 +142,9 @@ fn read_entry(value: &Bytes) -> Result<Entry> {
         match field.number {
             1 => entry.dtype = field.int32()?,
             2 => entry.dims = read_shape(field.message("TensorShapeProto")?)?.fixed(),
-            3 => entry.shard = usize::try_from(field.number()?).unwrap_or(usize::MAX),
-            4 => entry.offset = field.number()?,
-            5 => entry.size = field.number()?,
+            3 => entry.shard = usize::try_from(field.varint()?).unwrap_or(usize::MAX),
+            4 => entry.offset = field.varint()?,
+            5 => entry.size = field.varint()?,
             6 => field.for_each_fixed::<4>(|v| entry.crc = u32::from_le_bytes(v))?,
             7 => entry.sliced = true,
             _ => {}

@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor};
 /// Largest array in bytes that is gathered whole before it is summed, as one message costs more than its bytes then.
 const SMALL_BYTES: u64 = 4096;
 
-/// Writes the collectives of a module for several devices in the forms of communicators.
+/// Rewrites the collectives of a module for several devices as those that communicators implement.
 ///
 /// Errors: `Code::HloInvalid` for groups that are none, `Code::HloUnsupported` for collectives of other forms.
 pub fn expand(module: &mut Module) -> Result<Changed> {

@@ -42,7 +42,7 @@ impl ExclusionCounts {
 }
 
 /// Note for the user about a loop or conditional that stays in TensorFlow because nodes inside assert or print; `None` for other nodes.
-pub fn runtime_check_note(node: &NodeVerdict) -> Option<String> {
+pub fn note_on_assertions_and_prints(node: &NodeVerdict) -> Option<String> {
     let left = node.cluster.as_ref().err().filter(|left| left.is_due_to_runtime_checks())?;
     let why = left.text(&node.op);
     Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))

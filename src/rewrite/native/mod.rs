@@ -12,7 +12,7 @@ mod table;
 mod values;
 mod variables;
 
-pub use exclusion_reasons::{ExclusionCounts, runtime_check_note};
+pub use exclusion_reasons::{ExclusionCounts, note_on_assertions_and_prints};
 
 use super::calls::{ClusterPorts, ExtractedCluster};
 use crate::codegen;
@@ -271,7 +271,7 @@ impl<'a> Library<'a> {
     pub fn link(self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(request) = self.native.requests.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
         let target = &request.target;
-        let told = table::glue_definitions(&self.compiled, &self.prefix, self.native.threads, target);
+        let told = table::op_kernel_definitions(&self.compiled, &self.prefix, self.native.threads, target);
         let mut objects = vec![Pieces::from(codegen::assemble(&told, target)?)];
         for text in [include_str!("glue/glue.ll"), pool::TEXT] {
             objects.push(codegen::assemble(text, target)?.into());

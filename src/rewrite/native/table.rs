@@ -7,7 +7,7 @@ use crate::tensor::DType;
 use std::fmt::Write;
 
 /// Definitions that the glue needs: the clusters, the workspace of a call, the number of threads.
-pub fn glue_definitions(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
+pub fn op_kernel_definitions(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     for (number, cluster) in clusters.iter().enumerate() {
         write_cluster(&mut out, number, &super::op(prefix, number), cluster);

@@ -1,7 +1,7 @@
 //! Small kernels that move elements or clear them.
 use crate::hlo::ArrayShape;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::loops::idioms::{for_loop, small_constant};
+use crate::schedule::loops::idioms::{constant_of_number, for_loop};
 use crate::schedule::loops::nest;
 use crate::schedule::memory::layout::Layout;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(in crate::schedule) fn copy_kernel(from: BufId, to: BufId, elements: u64, la
 /// The kernel that zeroes the margins of an array of `shape` with this layout.
 pub(in crate::schedule) fn clear_margin_kernel(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
-    let value = small_constant(&mut k, shape.dtype, 0.0);
+    let value = constant_of_number(&mut k, shape.dtype, 0.0);
     let mut body = Vec::new();
     let mut clear = |k: &mut Kernel, mut vars: Vec<VarId>, first: Index, gap: &Range<u64>| {
         let v = k.add_var(gap.end - gap.start);

@@ -287,7 +287,7 @@ impl<'a> Emitter<'a> {
                     literal.leaves().into_iter().map(|t| scalar_constant(&mut e.k, t)).collect()
                 }
                 Op::Iota(_) if comp.array_shape(inst).elements() == 1 => {
-                    vec![small_constant(&mut e.k, comp.array_shape(inst).dtype, 0.0)]
+                    vec![constant_of_number(&mut e.k, comp.array_shape(inst).dtype, 0.0)]
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;

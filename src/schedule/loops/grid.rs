@@ -137,7 +137,7 @@ pub fn bind_linear_index(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<S
 }
 
 /// Makes `body` the body of the kernel inside `loops`; as many of the outermost as give enough chunks are fused into the chunk loop.
-pub fn set_chunked_body(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
+pub fn set_body_in_chunks(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
     let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
     let (mut taken, mut chunks) = (0, 1);
     while taken < loops.len() && chunks < ENOUGH_CHUNKS {

@@ -4,7 +4,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
 /// A constant with a small integer value, of any element type.
-pub(in crate::schedule) fn small_constant(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
+pub(in crate::schedule) fn constant_of_number(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
     scalar_constant(k, &Tensor::scalar_from_f64(dtype, value))
 }
 

@@ -11,6 +11,7 @@ pub(in crate::schedule) use crate::schedule::loops::element::KernelBuilder;
 pub(in crate::schedule) use crate::schedule::loops::idioms::add_condition;
 pub(in crate::schedule) use crate::schedule::loops::idioms::assign_registers;
 pub(in crate::schedule) use crate::schedule::loops::idioms::clamped_coordinate;
+pub(in crate::schedule) use crate::schedule::loops::idioms::constant_of_number;
 pub(in crate::schedule) use crate::schedule::loops::idioms::convert;
 pub(in crate::schedule) use crate::schedule::loops::idioms::for_loop;
 pub(in crate::schedule) use crate::schedule::loops::idioms::logical_and;
@@ -19,7 +20,6 @@ pub(in crate::schedule) use crate::schedule::loops::idioms::loop_variables;
 pub(in crate::schedule) use crate::schedule::loops::idioms::nest_loops;
 pub(in crate::schedule) use crate::schedule::loops::idioms::nonunit_loop_variables;
 pub(in crate::schedule) use crate::schedule::loops::idioms::select;
-pub(in crate::schedule) use crate::schedule::loops::idioms::small_constant;
 pub(in crate::schedule) use crate::schedule::loops::view::ArrayView;
 
 pub(in crate::schedule) use crate::schedule::plan::recipe::RecipeSetup;

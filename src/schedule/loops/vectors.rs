@@ -69,7 +69,7 @@ impl VectorRun {
         }
     }
 
-    /// Number of elements in the run.
+    /// Number of consecutive elements along the vectorized axis that the loop computes.
     pub(in crate::schedule) fn element_count(&self) -> u64 {
         match self.kind {
             LoopKind::Masked(valid) => valid,

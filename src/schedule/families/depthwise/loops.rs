@@ -4,7 +4,7 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
 use crate::schedule::families::depthwise::recipe::{self, DepthwiseTiling};
 use crate::schedule::families::plane_sums::loops::{SumTarget, TileSum};
-use crate::schedule::loops::grid::{AxisTile, axis_tile, guard_by_tiles, set_chunked_body};
+use crate::schedule::loops::grid::{AxisTile, axis_tile, guard_by_tiles, set_body_in_chunks};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ impl DepthwiseStrides<'_> {
         acc: RegId,
         lanes: u64,
     ) -> Vec<Stmt> {
-        let zero = small_constant(&mut e.k, self.dtype, 0.0);
+        let zero = constant_of_number(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::set(acc, i, zero)).collect();
         let mut looped = self.window.outer.clone();
         if self.window.unrolled_axis().size != self.window.wide.size {
@@ -280,7 +280,7 @@ impl<'a> Emitter<'a> {
             }
         }
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
-        set_chunked_body(&mut e.k, &loops, body);
+        set_body_in_chunks(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }

@@ -105,7 +105,7 @@ impl Matrices {
         let pivot = if part == self.wide { pivot } else { k.add_op(ScalarOp::Real, &[pivot], part) };
         let is_nan = ScalarOp::Compare(Direction::Ne, CompareKind::Partial);
         let cond = k.add_op(is_nan, &[pivot, pivot], DType::Pred);
-        let nan = small_constant(k, self.wide, f64::NAN);
+        let nan = constant_of_number(k, self.wide, f64::NAN);
         let store = self.store(k, &Index::var(row), &Index::var(column), nan);
         let body = vec![for_loop(row, LoopKind::Seq, vec![for_loop(column, LoopKind::Seq, vec![store])])];
         Stmt::If { cond, body }
@@ -129,7 +129,7 @@ impl Matrices {
 
     /// Emits row `i` of the lower triangle: zeros, or the elements of column `i` of the upper one, which become zeros.
     fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
-        let zero = small_constant(k, self.wide, 0.0);
+        let zero = constant_of_number(k, self.wide, 0.0);
         let column = LocalVariable::new(k, DType::S64);
         let j = column.index().clamp_to(0, self.rows() as i64 - 1, &k.vars);
         let body = match lower {

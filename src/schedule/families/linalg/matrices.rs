@@ -62,7 +62,7 @@ pub(in crate::schedule) fn sqrt_of_real(k: &mut Kernel, x: ExprId, dtype: DType)
         return k.add_op(ScalarOp::Sqrt, &[x], dtype);
     }
     let part = dtype.real_part();
-    let (re, zero) = (k.add_op(ScalarOp::Real, &[x], part), small_constant(k, part, 0.0));
+    let (re, zero) = (k.add_op(ScalarOp::Real, &[x], part), constant_of_number(k, part, 0.0));
     let root = k.add_op(ScalarOp::Sqrt, &[re], part);
     k.add_op(ScalarOp::Complex, &[root, zero], dtype)
 }

@@ -4,7 +4,7 @@
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use crate::schedule::families::plane_sums::recipe::PlaneSum;
 use crate::schedule::families::reduce::recipe::{PartialSumSource, Reduction};
-use crate::schedule::loops::grid::{BANDS, bind_variable, set_chunked_body};
+use crate::schedule::loops::grid::{BANDS, bind_variable, set_body_in_chunks};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{SIDE_BY_SIDE, VectorRun};
 
@@ -188,7 +188,7 @@ impl<'a> Emitter<'a> {
         let (mut start, mut add, mut store) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..side {
             let (at, reg) = (Index::constant(i as i64), sums);
-            start.push(Stmt::Set { reg, at: at.clone(), value: small_constant(&mut e.k, DType::F32, 0.0) });
+            start.push(Stmt::Set { reg, at: at.clone(), value: constant_of_number(&mut e.k, DType::F32, 0.0) });
             let mut from = vec![Index::constant(0); p.axis];
             from.push(Index::var(row));
             from.extend(loops[1..].iter().map(|&v| Index::var(v)));
@@ -206,7 +206,7 @@ impl<'a> Emitter<'a> {
         start.push(for_loop(loops[0], LoopKind::Seq, add));
         start.extend(store);
         e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.element_count();
-        set_chunked_body(&mut e.k, &[band, group], vec![for_loop(lane, cut.kind, start)]);
+        set_body_in_chunks(&mut e.k, &[band, group], vec![for_loop(lane, cut.kind, start)]);
         Ok(e.k)
     }
 }

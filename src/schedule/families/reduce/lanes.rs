@@ -37,7 +37,7 @@ impl<'a> Emitter<'a> {
                     let first: Vec<Index> = from.iter().enumerate().map(first).collect();
                     term(self, e, &first, Index::var(lane))?
                 }
-                _ => small_constant(&mut e.k, dtype, if op == ScalarOp::Multiply { 1.0 } else { 0.0 }),
+                _ => constant_of_number(&mut e.k, dtype, if op == ScalarOp::Multiply { 1.0 } else { 0.0 }),
             };
             let x = term(self, e, &from, Index::var(tile).scale(lanes as i64).add(&Index::var(lane)))?;
             let old = e.k.read_reg(acc, 0);

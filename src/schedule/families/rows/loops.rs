@@ -199,7 +199,7 @@ impl<'a> Emitter<'a> {
             let value = match f.op {
                 ScalarOp::Add | ScalarOp::Multiply => {
                     let neutral = if f.op == ScalarOp::Add { 0.0 } else { 1.0 };
-                    small_constant(&mut k.e.k, comp.array_shape(f.id).dtype.compute_type(), neutral)
+                    constant_of_number(&mut k.e.k, comp.array_shape(f.id).dtype.compute_type(), neutral)
                 }
                 // folding the first value again changes nothing
                 _ => self.initial_value(k, f.id)?,

@@ -25,7 +25,9 @@ impl<'a> Emitter<'a> {
         let (dims, source_dims) = (&comp.array_shape(x).dims, &comp.array_shape(source).dims);
         let windows = WindowGeometry { window, dims, counts: source_dims };
         match selected {
-            SelectMethod::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
+            SelectMethod::Apart { covers } => {
+                return self.emit_disjoint_windows(root, &windows, *select, *scatter, covers);
+            }
             SelectMethod::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
             SelectMethod::TapByTap => {}
         }

@@ -98,7 +98,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits disjoint windows, each of which writes its elements.
-    pub(in crate::schedule) fn write_windows(
+    pub(in crate::schedule) fn emit_disjoint_windows(
         &mut self,
         KernelRoot { id, out, .. }: KernelRoot<'_>,
         windows: &WindowGeometry,
@@ -146,9 +146,9 @@ impl<'a> Emitter<'a> {
         let mut e = self.start_kernel(id);
         let (vars, at) = nonunit_loop_variables(&mut e.k, windows.counts);
         let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
-        let mut chosen = small_constant(&mut e.k, DType::S32, NONE as f64);
+        let mut chosen = constant_of_number(&mut e.k, DType::S32, NONE as f64);
         for (i, tap) in taps.iter().enumerate() {
-            let own = small_constant(&mut e.k, DType::S32, i as f64);
+            let own = constant_of_number(&mut e.k, DType::S32, i as f64);
             chosen = select(&mut e.k, tap.replaces, own, chosen, DType::S32);
         }
         let value = convert(&mut e.k, chosen, DType::S32, DType::S8);

@@ -81,7 +81,7 @@ impl TopKLines {
     /// Inserts the held element at the free place `hole` or above, up to `top`.
     fn sift_up(&self, k: &mut Kernel, held: [LocalVariable; 2], hole: LocalVariable, top: &Index) -> Vec<Stmt> {
         let parent = LocalVariable::new(k, DType::S64);
-        let (before, one) = (index_to_s64(k, &hole.index().offset(-1)), small_constant(k, DType::S64, 1.0));
+        let (before, one) = (index_to_s64(k, &hole.index().offset(-1)), constant_of_number(k, DType::S64, 1.0));
         let half = k.add_op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
         let top = index_to_s64(k, top);
         let is_below = less_than(k, top, hole.value);
@@ -244,8 +244,8 @@ impl<'a> Emitter<'a> {
         let lanes = if work.dtype == DType::F64 { 4 } else { 8 };
         let (vectors, zero) = (n / lanes * lanes, Index::constant(0));
         let (first, most) = (work.declare_locals(&mut e.k), work.declare_locals(&mut e.k));
-        let least = small_constant(&mut e.k, work.dtype, f64::NEG_INFINITY);
-        let nowhere = small_constant(&mut e.k, DType::S32, -1.0);
+        let least = constant_of_number(&mut e.k, work.dtype, f64::NEG_INFINITY);
+        let nowhere = constant_of_number(&mut e.k, DType::S32, -1.0);
         let start = self.positioned_key(e, operand, work, &zero)?;
         let mut body = set(first, start);
         body.extend(set(most, [least, nowhere]));

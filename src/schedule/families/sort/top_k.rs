@@ -34,7 +34,7 @@ impl Heap {
         if self.kind == CompareKind::Total || !dtype.is_float() {
             return x;
         }
-        let zero = small_constant(k, dtype, 0.0);
+        let zero = constant_of_number(k, dtype, 0.0);
         let is_zero = k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, zero], DType::Pred);
         select(k, Some(is_zero), zero, x, dtype)
     }

@@ -4,7 +4,7 @@ use crate::kernel::{Buffer, BufferLocation};
 use crate::schedule::families::contraction::loops::operands::{Contraction, CoordinateMap};
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, merge_axes, right_offset};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
-use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 use crate::schedule::plan::fuse::FusionDecision;
@@ -92,7 +92,7 @@ impl<'a> Emitter<'a> {
         }
         loops.push(tile);
         e.k.flops = 2 * extent_product(&sum) * n * extent_product(&rows);
-        set_chunked_body(&mut e.k, &loops, body);
+        set_body_in_chunks(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
@@ -152,7 +152,7 @@ pub(in crate::schedule) fn vectorized_sums(
     let stretches = VectorWidth { lanes, masks: false }.split(run).into_iter();
     let stretches: Vec<(VectorRun, RegId)> =
         stretches.map(|cut| (cut, e.k.add_reg(dtype, cut.lanes, rows * n))).collect();
-    let zero = small_constant(&mut e.k, dtype, 0.0);
+    let zero = constant_of_number(&mut e.k, dtype, 0.0);
     let mut body = Vec::new();
     for &(cut, acc) in &stretches {
         let clear = (0..rows * n).map(|i| Stmt::set(acc, i, zero)).collect();

@@ -28,7 +28,7 @@ use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 use crate::schedule::families::contraction::recipe::{
     ProductFacts, ProductMethod, RightSideKind, RightSource, TileConstraint,
 };
-use crate::schedule::loops::grid::{TileGrid, guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{TileGrid, guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 use crate::target::{LoopOrder, PanelSize, TileChoice};
@@ -51,7 +51,7 @@ fn note_work(k: &mut Kernel, c: &Contraction, rows: &[ContractionAxis], sum: &[C
     let all = extent_product(rows) * extent_product(&c.batch);
     let terms = match c.inside {
         Some(inside) => {
-            inside.reading_pairs(rows[1].extent, sum[0].extent)
+            inside.count_reading_pairs(rows[1].extent, sum[0].extent)
                 * (all / rows[1].extent)
                 * (extent_product(sum) / sum[0].extent)
         }
@@ -86,7 +86,7 @@ impl<'a> Emitter<'a> {
             body.splice(0..0, nest.packs);
             loops = vec![nest.grid.batch];
         }
-        set_chunked_body(&mut e.k, &loops, body);
+        set_body_in_chunks(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
@@ -255,7 +255,7 @@ impl<'a> Emitter<'a> {
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
             &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
         );
-        let zero = small_constant(&mut e.k, c.dtype, 0.0);
+        let zero = constant_of_number(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
         let column = Index::var(e.k.add_var(extent_product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);

@@ -6,7 +6,7 @@ use crate::schedule::families::contraction::loops::packings::PanelMapping;
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, right_offset};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::{has_batched_right, has_strided_columns};
-use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
@@ -275,7 +275,7 @@ impl RunTimeRightSide<'_> {
         let b = k.add_var(dims[0]);
         let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
         let ([p, round], inside) = self.panel_loops(&mut k, &Destination { buf, dtype, first }, b, dims, most, lanes);
-        set_chunked_body(&mut k, &[b, p, round], inside);
+        set_body_in_chunks(&mut k, &[b, p, round], inside);
         k
     }
 
@@ -296,7 +296,7 @@ impl RunTimeRightSide<'_> {
         let (p, round, i) = (k.add_var(panels), k.add_var(terms / few), k.add_var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
         let row = to.first.add(&term.scale(panel as i64));
-        let zero = small_constant(k, to.dtype, 0.0);
+        let zero = constant_of_number(k, to.dtype, 0.0);
         let mut inside = Vec::new();
         for share in split_into_tiles(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));

@@ -69,7 +69,7 @@ pub struct StackRows {
 }
 
 /// Vectors of equal width in a register tile: those of all columns, or separately the full vectors and a half vector for the remainder.
-pub(in crate::schedule) struct VectorBand {
+pub(in crate::schedule) struct EqualWidthVectors {
     /// The first column.
     pub first: u64,
     /// Vectors per row.
@@ -80,7 +80,7 @@ pub(in crate::schedule) struct VectorBand {
     pub acc: RegId,
 }
 
-impl VectorBand {
+impl EqualWidthVectors {
     /// The index in `acc` of vector `v` of row `r`.
     pub(in crate::schedule) fn accumulator_index(&self, r: usize, v: u64) -> Index {
         Index::constant((r as u64 * self.count + v) as i64)
@@ -93,7 +93,7 @@ impl VectorBand {
 }
 
 /// Wraps statements in the vector loops of their bands.
-pub(in crate::schedule) fn vectorize_bands(bands: &[VectorBand], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
+pub(in crate::schedule) fn vectorize_bands(bands: &[EqualWidthVectors], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
     let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
     for (band, stmt) in all {
         match out.last_mut() {

@@ -5,7 +5,7 @@ use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
 use crate::schedule::families::contraction::loops::operands::{Contraction, CoordinateMap};
 use crate::schedule::families::contraction::loops::register_block::{
-    RegisterBlock, StackRows, VectorBand, vectorize_bands,
+    EqualWidthVectors, RegisterBlock, StackRows, vectorize_bands,
 };
 use crate::schedule::families::contraction::loops::sums::{
     OperandTypes, TermRange, emit_sum_loops, emit_sums_in_parts, sum_parts,
@@ -134,7 +134,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut KernelBuilder,
         part: &RegisterBlock,
-        bands: &[VectorBand],
+        bands: &[EqualWidthVectors],
         sums: &[RegId],
         first: Index,
         store: StoreElement<'_, 'a>,
@@ -156,7 +156,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         e: &mut KernelBuilder,
         part: &RegisterBlock,
-        bands: &[VectorBand],
+        bands: &[EqualWidthVectors],
         sums: &[RegId],
         store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
@@ -233,12 +233,18 @@ impl<'a> Emitter<'a> {
 }
 
 /// Number of columns of a row of sums, rounded up to whole vectors.
-fn width(bands: &[VectorBand]) -> u64 {
+fn width(bands: &[EqualWidthVectors]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
 }
 
 /// Emits the stores of all sums, row after row, to `stack`.
-fn spill_sums(e: &mut KernelBuilder, bands: &[VectorBand], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
+fn spill_sums(
+    e: &mut KernelBuilder,
+    bands: &[EqualWidthVectors],
+    sums: &[RegId],
+    rows: u64,
+    stack: BufId,
+) -> Vec<Stmt> {
     let mut all = Vec::new();
     for (b, band) in bands.iter().enumerate() {
         for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
@@ -286,9 +292,9 @@ fn narrower_vectors(lanes: u64, left: u64) -> Vec<VectorRun> {
 }
 
 /// Divides the columns of a tile into bands of vectors of equal width, with accumulators for all rows.
-fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<VectorBand> {
+fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<EqualWidthVectors> {
     let rows = part.rows.len() as u64;
-    let mut band = |first: u64, count: u64, lanes: u64| VectorBand {
+    let mut band = |first: u64, count: u64, lanes: u64| EqualWidthVectors {
         first,
         count,
         lanes,

@@ -18,10 +18,10 @@ pub struct RowsInLocalMemory {
 /// The side of a contraction, left or result, that lies in local memory of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalOperand {
-    /// The result: rows of pixels of one panel of columns, made one after another, the tile along the last row axis; with the variable of
-    /// the row being made.
+    /// The rows of pixels of one panel of columns, computed one after another, with the tile along the last row axis. Holds the variable of
+    /// the current row.
     Pixels(VarId),
-    /// The result: a block of rows; with the variable of the tile being made.
+    /// A block of rows of the result. Holds the variable of the current tile.
     Result(VarId),
     /// The left side: a block of rows; with the variable of the tile being read.
     Left(VarId),

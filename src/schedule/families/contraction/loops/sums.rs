@@ -1,7 +1,9 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use crate::scalar::sums::SumParts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, VectorBand, vectorize_bands};
+use crate::schedule::families::contraction::loops::register_block::{
+    EqualWidthVectors, RegisterBlock, vectorize_bands,
+};
 use crate::schedule::families::contraction::loops::words::load_right;
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
@@ -21,19 +23,19 @@ pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[ContractionAxis], outp
 pub(in crate::schedule) fn emit_sums_in_parts(
     e: &mut KernelBuilder,
     parts: &SumParts,
-    bands: &[VectorBand],
+    bands: &[EqualWidthVectors],
     rows: u64,
     dtype: DType,
     loops: &mut dyn FnMut(&mut KernelBuilder, Index, u64) -> Vec<Stmt>,
 ) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
-    let zero = small_constant(&mut e.k, dtype, 0.0);
+    let zero = constant_of_number(&mut e.k, dtype, 0.0);
     let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
     let fresh = |e: &mut KernelBuilder| -> Vec<RegId> {
         bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, rows * b.count)).collect()
     };
     let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
-        let band = |(i, (b, &reg)): (usize, (&VectorBand, &RegId))| {
+        let band = |(i, (b, &reg)): (usize, (&EqualWidthVectors, &RegId))| {
             let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
             for_loop(b.lane, LoopKind::Vector, body)
         };
@@ -142,7 +144,7 @@ pub(in crate::schedule) fn emit_sum_loops(
     sum: &[ContractionAxis],
     range: &TermRange,
     part: &RegisterBlock,
-    bands: &[VectorBand],
+    bands: &[EqualWidthVectors],
 ) -> Vec<Stmt> {
     let (dtype, OperandTypes { left: left_type, right: right_type }) = (c.dtype.accumulator_type(), types);
     let right: Vec<RegId> = bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, b.count)).collect();

@@ -1,6 +1,6 @@
 //! Several numbers of a word at a time: terms that one instruction multiplies, and vectors of bf16 that lie in the halves of words.
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, VectorBand};
+use crate::schedule::families::contraction::loops::register_block::{EqualWidthVectors, RegisterBlock};
 use crate::schedule::families::contraction::loops::sums::{TermLoops, TermRange, term_loops};
 use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
@@ -54,7 +54,7 @@ pub fn emit_word_loops(
     sum: &[ContractionAxis],
     range: &TermRange,
     part: &RegisterBlock,
-    &VectorBand { acc, lane, .. }: &VectorBand,
+    &EqualWidthVectors { acc, lane, .. }: &EqualWidthVectors,
 ) -> Vec<Stmt> {
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.add_reg(DType::U32, lanes, vectors), e.k.add_reg(DType::U32, 1, 1));

@@ -299,7 +299,7 @@ impl<'a> Emitter<'a> {
             let moved = at[axis].offset(-w.pad_low);
             source[axis] = clamped_coordinate(&mut k, &moved, shape.dims[axis], w.lhs_dilate, &mut inside);
         }
-        let (x, zero) = (from.load(&mut k, &source), small_constant(&mut k, shape.dtype, 0.0));
+        let (x, zero) = (from.load(&mut k, &source), constant_of_number(&mut k, shape.dtype, 0.0));
         let x = select(&mut k, inside, x, zero, shape.dtype);
         let to = self.allocate_buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear_index(&at, &dims), value: x };

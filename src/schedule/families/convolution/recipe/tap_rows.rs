@@ -30,7 +30,7 @@ impl TapRows {
     }
 
     /// Number of pairs of a result row and a tap row that read a row of the operand.
-    pub fn reading_pairs(&self, results: u64, taps: u64) -> u64 {
+    pub fn count_reading_pairs(&self, results: u64, taps: u64) -> u64 {
         let ends = |row: i64| {
             let first = row * self.steps[0] + self.first;
             let before =
@@ -69,7 +69,7 @@ pub fn choose_tap_rows(comp: &Computation, id: InstId, d: &ConvDims, target: &Ke
     }
     let inside = TapRows::new(&d.window[0], input.dims[d.input_spatial[0]]);
     let (high, taps) = (result.dims[d.output_spatial[0]], d.window[0].size);
-    let (pairs, all) = (inside.reading_pairs(high, taps), high * taps);
+    let (pairs, all) = (inside.count_reading_pairs(high, taps), high * taps);
     let [.., height, width] = d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<u64>>()[..] else {
         return None;
     };

@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
         let read = self.emit_window_row(&mut e, root, &input, &chain.window, &row)?;
         let band = RowBand { own: extent / chain.bands, span: window_span(w), stride: w.stride };
         let chunks = ChunkLoops::new(&mut e.k, made.batch, made.panel, chain.bands);
-        let fresh = chunks.has_empty_line_buffer(&mut e.k);
+        let fresh = chunks.emit_is_line_buffer_empty(&mut e.k);
         let t = e.k.add_var(band.row_count());
         let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
         let new = rows.emit_row(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
@@ -41,7 +41,7 @@ impl<'a> Emitter<'a> {
         inside.extend(band.guard_complete_windows(&mut e.k, t, chunks.band, reader, read));
         let mut body = vec![for_loop(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
-            let zero = small_constant(&mut e.k, DType::F32, 0.0);
+            let zero = constant_of_number(&mut e.k, DType::F32, 0.0);
             let all = result.dims[d.output_feature];
             let start = rows.store_panel(&mut e.k, chunks.panel, all, panel, |_, from, _| (sums, from.clone(), zero));
             let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));

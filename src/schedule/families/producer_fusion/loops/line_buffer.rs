@@ -98,7 +98,7 @@ impl ChunkLoops {
     }
 
     /// Emits the condition that the line buffer has no rows that the current band reads.
-    pub(in crate::schedule) fn has_empty_line_buffer(&self, k: &mut Kernel) -> ExprId {
+    pub(in crate::schedule) fn emit_is_line_buffer_empty(&self, k: &mut Kernel) -> ExprId {
         let top = k.add_expr(Expr::Within(Index::var(self.band), 0, 1));
         let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
         let first = k.add_expr(Expr::Within(since, 0, 1));

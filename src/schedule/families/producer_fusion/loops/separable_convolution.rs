@@ -3,7 +3,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::recipe::SeparableConvolution;
-use crate::schedule::loops::grid::set_chunked_body;
+use crate::schedule::loops::grid::set_body_in_chunks;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
 use crate::target::LoopOrder;
@@ -43,7 +43,7 @@ impl<'a> Emitter<'a> {
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
         };
         body.extend(loops.into_iter().fold(nest.body, |body, v| vec![for_loop(v, LoopKind::Seq, body)]));
-        set_chunked_body(&mut e.k, &[batch, line], body);
+        set_body_in_chunks(&mut e.k, &[batch, line], body);
         self.launch(e.k);
         Ok(())
     }

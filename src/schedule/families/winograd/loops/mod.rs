@@ -14,7 +14,7 @@ use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::point_stride;
 use crate::schedule::families::winograd::recipe::{self as method, KernelSplit, ProductRows, Winograd};
-use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::InstKey;
 use crate::target::{LoopOrder, PanelSize, TileChoice};
@@ -160,7 +160,7 @@ impl<'a> Emitter<'a> {
         });
         k.flops = flops;
         k.set_direct_flops(Some(w.direct_flops()));
-        set_chunked_body(&mut k, loops, body);
+        set_body_in_chunks(&mut k, loops, body);
         self.launch(k);
     }
 

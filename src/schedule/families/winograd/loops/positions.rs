@@ -3,7 +3,7 @@
 use crate::schedule::loops::prelude::*;
 
 /// Positions along one axis of an array of `extent` elements, which may lie outside.
-pub(in crate::schedule) struct AxisPositions {
+pub(in crate::schedule) struct PaddedAxisPositions {
     /// For each position, the nearest position inside the array, and the condition that the position itself is inside; `None` if it always
     /// is.
     all: Vec<(Index, Option<ExprId>)>,
@@ -12,10 +12,16 @@ pub(in crate::schedule) struct AxisPositions {
     flags: Vec<Stmt>,
 }
 
-impl AxisPositions {
+impl PaddedAxisPositions {
     /// The `count` positions from `first` on, `step` apart.
-    pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, count: u64, step: u64, extent: u64) -> AxisPositions {
-        let mut made = AxisPositions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
+    pub(in crate::schedule) fn new(
+        k: &mut Kernel,
+        first: &Index,
+        count: u64,
+        step: u64,
+        extent: u64,
+    ) -> PaddedAxisPositions {
+        let mut made = PaddedAxisPositions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
         for at in (0..count).map(|i| first.offset((i * step) as i64)) {
             let near = at.clamp_to(0, extent as i64 - 1, &k.vars);
             if near == at {
@@ -42,7 +48,7 @@ impl AxisPositions {
         &self,
         k: &mut Kernel,
         i: usize,
-        others: &[(&AxisPositions, usize)],
+        others: &[(&PaddedAxisPositions, usize)],
         value: ExprId,
     ) -> ExprId {
         let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
@@ -50,7 +56,7 @@ impl AxisPositions {
         let Some(inside) = flags.into_iter().reduce(|x, y| k.add_op(ScalarOp::And, &[x, y], DType::Pred)) else {
             return value;
         };
-        let zero = small_constant(k, DType::F32, 0.0);
+        let zero = constant_of_number(k, DType::F32, 0.0);
         k.add_op(ScalarOp::Select, &[inside, value, zero], DType::F32)
     }
 

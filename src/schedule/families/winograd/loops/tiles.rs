@@ -1,10 +1,10 @@
 //! Tiles of Winograd's method, transformed and transformed back.
 use super::WinogradConvolution;
-use super::positions::AxisPositions;
+use super::positions::PaddedAxisPositions;
 use super::transform::{PointMemory, TransformEmitter};
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::families::winograd::recipe::{InputLayout, TransformedAxis, Winograd};
-use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 
@@ -110,7 +110,7 @@ impl<'a> Emitter<'a> {
         );
         k.flops = w.transform_flops()[0] * w.input_tiles() * w.inputs;
         k.set_direct_flops(Some(0));
-        set_chunked_body(&mut k, &loops, body);
+        set_body_in_chunks(&mut k, &loops, body);
         self.launch(k);
         TransformedInputs { buf, layout: inputs }
     }
@@ -132,7 +132,7 @@ impl<'a> Emitter<'a> {
         let body = self.emit_tile_results(&mut e, conv, &spot, all, &sums)?;
         e.k.flops = w.transform_flops()[1] * w.result_tiles() * w.outputs;
         e.k.set_direct_flops(Some(0));
-        set_chunked_body(&mut e.k, &loops, body);
+        set_body_in_chunks(&mut e.k, &loops, body);
         self.launch(e.k);
         Ok(())
     }
@@ -282,11 +282,11 @@ impl WinogradConvolution<'_> {
     ) -> Vec<Stmt> {
         let WinogradConvolution { d, w, input, .. } = *self;
         let positions = |k: &mut Kernel, i: usize, count: u64, step: u64| {
-            AxisPositions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
+            PaddedAxisPositions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
         };
-        let along: Vec<AxisPositions> =
+        let along: Vec<PaddedAxisPositions> =
             w.along.iter().map(|a| positions(k, a.axis, a.points.count(), a.phases)).collect();
-        let others: Vec<AxisPositions> = w.other_axes().map(|i| positions(k, i, 1, 1)).collect();
+        let others: Vec<PaddedAxisPositions> = w.other_axes().map(|i| positions(k, i, 1, 1)).collect();
         let grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
         let (mut all, mut before) = (Vec::new(), 0);
         for plane in input {
@@ -308,7 +308,7 @@ impl WinogradConvolution<'_> {
                     places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.offset_of(nth(n), stride(a.axis))));
                 let value = t.k.add_load(plane.view.buf, index);
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
-                let flags: Vec<(&AxisPositions, usize)> =
+                let flags: Vec<(&PaddedAxisPositions, usize)> =
                     further.chain(others.iter().map(|other| (other, 0))).collect();
                 along[0].select_or_zero(t.k, nth(0), &flags, value)
             };

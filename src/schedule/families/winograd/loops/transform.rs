@@ -49,12 +49,12 @@ impl<'k> TransformEmitter<'k> {
     }
     /// Emits `x·factor`.
     fn scale(&mut self, x: ExprId, factor: f64) -> ExprId {
-        let factor = small_constant(self.k, DType::F32, factor);
+        let factor = constant_of_number(self.k, DType::F32, factor);
         self.k.add_op(ScalarOp::Multiply, &[x, factor], DType::F32)
     }
     /// Emits `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
-        let factor = small_constant(self.k, DType::F32, factor);
+        let factor = constant_of_number(self.k, DType::F32, factor);
         self.k.add_op(ScalarOp::Fma, &[x, factor, y], DType::F32)
     }
     /// Puts all values into registers.

@@ -3,7 +3,7 @@ use super::WinogradConvolution;
 use super::transform::TransformEmitter;
 use crate::diag::Error;
 use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Winograd, WinogradWeights};
-use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_chunked_body, split_into_tiles};
+use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
         }
         k.flops = w.weight_flops();
         k.set_direct_flops(Some(0));
-        set_chunked_body(&mut k, &[row, p], body);
+        set_body_in_chunks(&mut k, &[row, p], body);
         self.launch(k);
         Ok(packed)
     }

@@ -74,6 +74,6 @@ fn fit_blocks(
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
     let products = far.max(points * register_tile::predicted_cycles(target, DType::F32, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
-    let fits = piece.bytes(w) <= MOST_STACK;
+    let fits = piece.scratch_bytes(w) <= MOST_STACK;
     fits.then_some((cycles * blocks as f64, BlockSplit { across, made, read, count, piece }))
 }

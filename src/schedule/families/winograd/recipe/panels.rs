@@ -24,7 +24,7 @@ const WEIGHTS_SIXTEENTHS: u64 = 4;
 pub struct ProductPanels {
     /// The rows of products and their register tile.
     pub rows: ProductRows,
-    /// Number of groups of panels, each of which has memory for one panel.
+    /// Number of panel buffers: the panels of a group share one.
     pub groups: u64,
     /// Number of parts of the rows of points per group, each with memory for its own weights.
     pub parts: u64,

@@ -67,7 +67,7 @@ impl ConvolutionPiece {
         [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel_columns()].map(point_stride)
     }
     /// Bytes of scratch memory that the piece takes.
-    pub fn bytes(&self, w: &Winograd) -> u64 {
+    pub fn scratch_bytes(&self, w: &Winograd) -> u64 {
         4 * w.point_count() * self.point_strides(w).iter().sum::<u64>()
     }
 }

@@ -55,7 +55,7 @@ impl Strips {
     /// Bytes of workspace that the strips take, with the weights if those are transformed at each call.
     pub fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
         let weights = if is_known { 0 } else { w.weight_bytes() };
-        weights + if self.on_stack { 0 } else { self.bands * self.piece.bytes(w) }
+        weights + if self.on_stack { 0 } else { self.bands * self.piece.scratch_bytes(w) }
     }
     /// Whether the last strips of a line have tiles beyond its end.
     pub fn is_ragged(&self, w: &Winograd) -> bool {
@@ -86,7 +86,7 @@ pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTar
             piece,
         }
     };
-    let fits = |s: &Strips| s.bands >= few && s.piece.bytes(w) <= MOST_STACK;
+    let fits = |s: &Strips| s.bands >= few && s.piece.scratch_bytes(w) <= MOST_STACK;
     (TILES_OF_LINE[1]..=TILES_OF_LINE[0]).rev().map(cut).find(fits)
 }
 
@@ -126,7 +126,7 @@ pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: 
         let cycles = products + transform_cycles(w, target.machine().lanes(4), tiles);
         let strips = w.result_tiles().div_ceil(tiles);
         let piece = ConvolutionPiece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
-        let of_strip = piece.bytes(w);
+        let of_strip = piece.scratch_bytes(w);
         let on_stack = of_strip <= MOST_STACK;
         for bands in few_bands..=2 * FEW_BANDS {
             let own = strips.div_ceil(bands);
