@@ -344,8 +344,9 @@ impl Analysis<'_, '_> {
         Ok(self.dead.formulas.or(&data))
     }
 
-    /// What each iteration of a loop adds to the predicate of a Merge: the conjuncts of `carried`, the predicate of the loop's back edge, without `symbol`, the
-    /// predicate of the Merge. `None` if `symbol` is no conjunct of `carried`, or if the others depend on `symbol`.
+    /// Condition that each iteration of a loop adds to the predicate of a Merge: the conjuncts of `carried`, the predicate of the loop's
+    /// back edge, without `symbol`, the predicate of the Merge. `None` if `symbol` is no conjunct of `carried`, or if the others depend on
+    /// `symbol`.
     fn recurrence_step(&mut self, carried: PredicateId, symbol: PredicateId) -> Option<PredicateId> {
         let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };
         let rest: Vec<PredicateId> = ops.iter().copied().filter(|&op| op != symbol).collect();
