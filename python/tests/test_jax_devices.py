@@ -165,6 +165,12 @@ class TestDevices(unittest.TestCase):
                     self.both(run)
                     self.assertEqual(*[sorted(map(str, log)) for log in logs])
 
+    def test_results_have_a_sharding_whatever_operations_they_are_of(self) -> None:
+        functions = {"erf": lax.erf, "acosh": jnp.arccosh, "asinh": jnp.arcsinh, "cosh": jnp.cosh, "sinh": jnp.sinh, "top_k": lambda x: lax.top_k(x, 2)}
+        for name, function in functions.items():
+            with self.subTest(function=name):
+                self.both(lambda mesh: jax.jit(function)(jax.device_put(1 + abs(array(4, 8)), NamedSharding(mesh, P("i")))))
+
     def test_devices_have_one_result_of_a_callback(self) -> None:
         mesh, calls = Mesh(np.array(BACKENDS[0]), "i"), []
         count = lambda x: jax.pure_callback(lambda a: (calls.append(a.shape), np.float32(len(calls)))[1], jax.ShapeDtypeStruct((), jnp.float32), x)

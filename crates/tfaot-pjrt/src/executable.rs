@@ -9,6 +9,7 @@ use crate::failure::{Code, Failure};
 use crate::layouts::MinorToMajor;
 use crate::memory::KINDS;
 use crate::named_values::{NamedValues, Value};
+use crate::optimized_text::with_custom_calls;
 use crate::program::{Array, Program};
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -184,7 +185,7 @@ pub fn devices(args: &mut LoadedExecutableAddressableDevicesArgs) -> Result<(), 
 pub fn optimized_program(args: &mut ExecutableOptimizedProgramArgs) -> Result<(), Failure> {
     let module = object(args.executable)?.program.module.as_ref();
     let gone = || Failure::new(Code::Unimplemented, "a deserialized executable has no module");
-    let message = stablehlo::print(module.ok_or_else(gone)?)?;
+    let message = with_custom_calls(&stablehlo::print(module.ok_or_else(gone)?)?);
     let out = args.program;
     object(out)?;
     // SAFETY: the caller lends the struct to this call.

@@ -27,6 +27,7 @@ mod host;
 mod layouts;
 mod memory;
 mod named_values;
+mod optimized_text;
 mod plugin;
 mod program;
 mod serialize;
