@@ -205,21 +205,10 @@ fn is_integer(dtype: DType) -> bool {
 /// The range of an integer type; everything for others.
 fn range_of_type(editor: &Editor, id: InstId) -> ValueRange {
     match editor.dtype(id) {
-        Some(dtype) if is_integer(dtype) => {
-            let (least, most) = integer_bounds(dtype);
-            ValueRange::of_whole_numbers(least, most)
-        }
         Some(DType::Pred) => ValueRange::of_whole_numbers(0.0, 1.0),
-        _ => ValueRange::unknown(),
-    }
-}
-
-/// The smallest and the largest number of an integer type.
-fn integer_bounds(dtype: DType) -> (f64, f64) {
-    let bits = 8 * dtype.bytes() as i32;
-    match dtype.class() {
-        DTypeClass::Signed => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0),
-        _ => (0.0, 2f64.powi(bits) - 1.0),
+        dtype => dtype
+            .and_then(DType::integer_bounds)
+            .map_or_else(ValueRange::unknown, |(least, most)| ValueRange::of_whole_numbers(least, most)),
     }
 }
 
@@ -285,9 +274,8 @@ fn elementwise(op: ScalarOp, dtype: DType, from: DType, of: &[ValueRange]) -> Op
         ScalarOp::Add | ScalarOp::Subtract | ScalarOp::Multiply | ScalarOp::Divide => arithmetic(op, of)?,
         _ => return None,
     };
-    if is_integer(dtype) {
+    if let Some((first, last)) = dtype.integer_bounds() {
         // integers wrap around
-        let (first, last) = integer_bounds(dtype);
         let fits = op != ScalarOp::Divide && least >= first && most <= last;
         return fits.then(|| ValueRange::of_whole_numbers(least, most));
     }
@@ -346,7 +334,7 @@ fn converted(dtype: DType, from: DType, x: &ValueRange) -> Option<ValueRange> {
             _ => None,
         };
     }
-    let (first, last) = integer_bounds(dtype);
+    let (first, last) = dtype.integer_bounds()?;
     match from {
         DType::F32 => {
             let (least, most) = (x.least.trunc().clamp(first, last), x.most.trunc().clamp(first, last));
@@ -411,5 +399,18 @@ fn products(count: u64, x: &ValueRange, y: &ValueRange) -> ValueRange {
     match bound < LARGE {
         true => rounded(-bound, bound, false, &[x.clone(), y.clone()]),
         false => ValueRange::unknown(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_wrap_around_have_the_range_of_their_type() {
+        let x = ValueRange::of_whole_numbers(5.0, 7.0);
+        let sum = |dtype| elementwise(ScalarOp::Add, dtype, dtype, &[x.clone(), x.clone()]);
+        assert_eq!(sum(DType::S4), None);
+        assert_eq!(sum(DType::S8), Some(ValueRange::of_whole_numbers(10.0, 14.0)));
     }
 }
