@@ -178,10 +178,13 @@ impl<'a> VariantLowering<'a> {
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
         let halves = if with_halves { halved_bounds(&given) } else { Vec::new() };
         let at = |most: Vec<u64>| {
-            let too_large = || SizeObstacle { node: Default::default(), what: "a size is beyond 63 bits".to_string() };
+            let unknown_size = || SizeObstacle {
+                node: Default::default(),
+                what: "the largest value of a size is not known, or is beyond 63 bits".to_string(),
+            };
             let lowered = once
                 .instantiate_at_bound(&most, self.steps(), self.args)
-                .ok_or_else(|| open_size_error(&too_large(), &given))?;
+                .ok_or_else(|| open_size_error(&unknown_size(), &given))?;
             Ok((most, lowered))
         };
         let bounds = std::iter::once(most).chain(halves).map(at).collect::<Result<Vec<_>>>()?;
