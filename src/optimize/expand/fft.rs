@@ -6,8 +6,8 @@
 //!
 //! so that a transform is a product with the matrix of n1, a product with constants, and a transform of n2. A length with a large
 //! prime factor becomes a convolution of a power of two (Bluestein: `jk = (j² + k² - (k-j)²) / 2`). Real and imaginary parts are an
-//! axis of two, `[lines, 2, n]`, along which the products sum too; constants are computed in doubles. An even number n of real numbers is transformed as n/2 complex ones, the
-//! elements with even indices being the real parts (`real.rs`).
+//! axis of two, `[lines, 2, n]`, along which the products sum too; constants are computed in doubles. An even number n of real
+//! numbers is transformed as n/2 complex ones, the elements with even indices being the real parts (`real.rs`).
 //!
 //! A product with the matrix of r costs 4·r multiply-adds a number, and passes over all numbers besides: `best_radix` finds the factors
 //! that cost least.
