@@ -85,14 +85,14 @@ fn transform_last_axes(b: &mut Builder, x: InstId, kind: FftKind, length: &[u64]
         pair = complete_by_conjugates(b, pair, n);
         return transform_axis(b, pair, last, inverse).re;
     }
-    if kind == FftKind::Rfft && n.is_multiple_of(2) {
-        pair = real::transform(b, x, n);
-    } else {
-        pair = transform_axis(b, pair, last, inverse);
-    }
-    if kind == FftKind::Rfft && !n.is_multiple_of(2) {
-        pair = pair.map_both(b, |b, x| b.slice_axis(x, last, 0, n / 2 + 1));
-    }
+    pair = match kind {
+        FftKind::Rfft if n.is_multiple_of(2) => real::transform(b, x, n),
+        FftKind::Rfft => {
+            let whole = transform_axis(b, pair, last, inverse);
+            whole.map_both(b, |b, x| b.slice_axis(x, last, 0, n / 2 + 1))
+        }
+        _ => transform_axis(b, pair, last, inverse),
+    };
     for axis in lead..last {
         pair = transform_axis(b, pair, axis, inverse);
     }

@@ -77,7 +77,7 @@ impl ByteType {
 /// The activations of one computation.
 #[derive(Default)]
 pub struct Activations {
-    /// Where arrays have NaNs.
+    /// Masks that say which elements of arrays are NaN.
     pub masks: NanMasks,
 }
 

@@ -12,6 +12,7 @@
 //! | `add(x, y)` | `or` of the masks of `x` and `y` |
 //! | `convolution(x, w)` | `reduce-window` by `or` of the mask of `x` |
 //! | `select(broadcast(m), NaN, x)` | `m` or the mask of `x` |
+use super::is_depthwise;
 use super::value_range::{Nans, ValueRanges, covers_an_element, mask_of_nan_select};
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, DotDims, PadDim, SliceDim, WindowDim};
@@ -222,8 +223,7 @@ impl NanMasks {
         let has_features = axes > features && d.feature_group_count != 1;
         let mask = self.mask_within(editor, left, space + usize::from(has_features), depth)?;
         let mask_rank = mask.map_or(0, |mask| editor.dims(mask).len());
-        let is_depthwise = editor.dims(id)[features] == d.feature_group_count;
-        if mask_rank > space && !(is_depthwise && editor.dims(left)[features] == d.feature_group_count) {
+        if mask_rank > space && !is_depthwise(editor, id, d) {
             return Ok(Derivation::Unknown);
         }
         let axis = [WindowDim::default()];
