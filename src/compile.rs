@@ -328,8 +328,8 @@ fn optimize_for(
 ) -> Result<(RoundingCounts, QuantizedProducts)> {
     run_passes(module, dump)?;
     let obstacle = requests.iter().find_map(CodeRequest::obstacle_to_integers);
-    let quantized = optimize::multiply_quantized_values_as_integers(module, obstacle)?;
     let precision = requests.first().map(|r| r.precision).unwrap_or_default();
+    let quantized = optimize::multiply_quantized_values_as_integers(module, precision.quantized, obstacle)?;
     Ok((optimize::reduce_precision(module, precision)?, quantized))
 }
 

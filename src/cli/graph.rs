@@ -213,6 +213,7 @@ fn precision(args: &TargetArgs) -> Precision {
         },
         quantized: match args.quantized {
             QuantizedArg::Exact => QuantizedMath::Exact,
+            QuantizedArg::Fast => QuantizedMath::Fast,
             QuantizedArg::Off => QuantizedMath::Off,
         },
     }

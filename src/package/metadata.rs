@@ -138,10 +138,15 @@ pub fn precision_json(reduced: &RoundingCounts) -> Value {
     })
 }
 
-/// The products of quantised activations: those on integers, and those on floats with the cause.
+/// The products of quantised activations: those on integers, those on floats with the cause, and the number of quantisations that are
+/// multiply-adds.
 pub fn quantized_json(products: &QuantizedProducts) -> Value {
     let kept = |kept: &KeptProduct| json!({"name": kept.name, "reason": kept.reason});
-    json!({"integers": products.integers, "floats": products.kept.iter().map(kept).collect::<Value>()})
+    json!({
+        "integers": products.integers,
+        "floats": products.kept.iter().map(kept).collect::<Value>(),
+        "requantizations": products.requantizations,
+    })
 }
 
 /// A JSON list with an object for each tensor.

@@ -7,18 +7,21 @@ pub enum QuantizedMath {
     /// Integers where the error is within that of sums of floats.
     #[default]
     Exact,
+    /// Integers, and quantisations as one multiply-add of their sums, without roundings in between; NaNs are not kept.
+    Fast,
     /// Floats, as the graph says.
     Off,
 }
 
 impl QuantizedMath {
     /// All kinds of arithmetic.
-    pub const ALL: [QuantizedMath; 2] = [QuantizedMath::Exact, QuantizedMath::Off];
+    pub const ALL: [QuantizedMath; 3] = [QuantizedMath::Exact, QuantizedMath::Fast, QuantizedMath::Off];
 
     /// The name in `--quantized`.
     pub const fn name(self) -> &'static str {
         match self {
             QuantizedMath::Exact => "exact",
+            QuantizedMath::Fast => "fast",
             QuantizedMath::Off => "off",
         }
     }
@@ -31,6 +34,8 @@ pub struct QuantizedProducts {
     pub integers: Vec<String>,
     /// Products that are computed on floats.
     pub kept: Vec<KeptProduct>,
+    /// Number of quantisations that are one multiply-add of the arrays that they are computed from.
+    pub requantizations: usize,
 }
 
 /// A product of quantised activations that is computed on floats.
@@ -47,6 +52,7 @@ impl QuantizedProducts {
     pub fn add(&mut self, other: QuantizedProducts) {
         self.integers.extend(other.integers);
         self.kept.extend(other.kept);
+        self.requantizations += other.requantizations;
     }
 
     /// Whether the model has no product of quantised activations.
@@ -71,7 +77,11 @@ impl std::fmt::Display for QuantizedProducts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let all = self.integers.len() + self.kept.len();
         write!(f, "{} of {all} products of quantised activations are computed on integers", self.integers.len())?;
-        self.causes().into_iter().try_for_each(|(reason, count)| write!(f, "; {count} on floats, as {reason}"))
+        self.causes().into_iter().try_for_each(|(reason, count)| write!(f, "; {count} on floats, as {reason}"))?;
+        match self.requantizations {
+            0 => Ok(()),
+            count => write!(f, "; {count} quantisations are multiply-adds, and keep no NaNs"),
+        }
     }
 }
 

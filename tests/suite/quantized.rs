@@ -264,3 +264,37 @@ fn products_are_left_in_floats_by_name() {
     let model = tfaot(&["quantize", "testdata/saved_model", "--calibrate", feeds, "-o", &out]);
     assert!(!model.status.success());
 }
+
+#[test]
+fn fast_levels_of_layers_are_at_most_one_off() {
+    for seed in 0..60 {
+        let Layer { text, .. } = layer(seed);
+        let lowered = parse(&text);
+        let args: Vec<Tensor> = lowered.args.iter().map(|a| Random::new(seed + 7).tensor(a.dtype, &a.dims)).collect();
+        let plain = interpreted(&lowered.module, &args);
+        for mut request in requests() {
+            request.precision.quantized = QuantizedMath::Fast;
+            let (_, program) = compile::plan(lowered.clone(), "t", "t", &request).expect("kernels");
+            assert_eq!((program.quantized.integers.len(), program.quantized.requantizations), (1, 1), "{seed}: {text}");
+            let got = tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run");
+            // levels are a scale apart
+            let (got, plain) = (got[1].view::<f32>(), plain[1].view::<f32>());
+            let distances = plain.iter().zip(got.iter()).map(|(p, g)| (p - g).abs());
+            let scale = plain.iter().filter(|p| **p != 0.0).fold(f32::INFINITY, |least, p| least.min(p.abs()));
+            assert!(distances.fold(0f32, f32::max) <= scale * 1.001, "{seed} {}", request.target.cpu);
+        }
+    }
+}
+
+#[test]
+fn a_nan_is_some_level_of_fast_code() {
+    let lowered = parse(&layer(4).text);
+    let args =
+        [Tensor::of(&lowered.args[0].dims, &vec![f32::NAN; lowered.args[0].dims.iter().product::<u64>() as usize])];
+    for mut request in requests() {
+        request.precision.quantized = QuantizedMath::Fast;
+        let (_, program) = compile::plan(lowered.clone(), "t", "t", &request).expect("kernels");
+        let got = tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run");
+        assert!(got.iter().all(|t| t.view::<f32>().iter().all(|v| v.is_finite())), "{}", request.target.cpu);
+    }
+}

@@ -166,13 +166,13 @@ impl Network {
     }
 }
 
-/// Images with NaNs and infinities in some of them.
-fn images(dims: &[u64], seed: u64) -> Tensor {
+/// Images with each of some unusual numbers in half of them.
+fn images(dims: &[u64], seed: u64, unusual: &[f32]) -> Tensor {
     let mut random = Random::new(seed ^ 0xface);
     let each = (dims.iter().skip(1).product::<u64>() as usize).max(1);
     let mut values: Vec<f32> = (0..dims[0] as usize * each).map(|_| random.below(512) as f32 / 8.0 - 32.0).collect();
     for image in values.chunks_mut(each) {
-        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for &value in unusual {
             if random.of(&[true, false]) {
                 let at = random.below(each);
                 image[at] = value;
@@ -197,7 +197,7 @@ fn nans_are_where_floats_have_them() {
     let mut integers = 0;
     for seed in 0..60 {
         let lowered = compile::wrap_module(Network::draw(seed)).expect("arrays in and out");
-        let args = [images(&lowered.args[0].dims, seed)];
+        let args = [images(&lowered.args[0].dims, seed, &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY])];
         let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
         let run = |module: &Module| -> Vec<Tensor> {
             let all = tfaot::interp::evaluate(module, module.entry, &literals).expect("the interpreter runs it");
@@ -218,4 +218,34 @@ fn nans_are_where_floats_have_them() {
         assert_same(&run(&module), &want, &format!("{seed} on floats"));
     }
     assert!(integers > 100, "{integers} products of integers");
+}
+
+#[test]
+fn multiply_adds_give_the_levels_of_exact_floats() {
+    let target = |triple, cpu| Target::resolve(Some(triple), Some(cpu), None).expect("a processor");
+    let linux = "x86_64-unknown-linux-gnu";
+    let targets = ["icelake-server", "x86-64-v3", "x86-64-v2"].map(|cpu| target(linux, cpu));
+    let targets: Vec<Target> =
+        targets.into_iter().chain([target("aarch64-unknown-linux-gnu", "neoverse-n1")]).collect();
+    let mut requantizations = 0;
+    for seed in 0..80 {
+        let lowered = compile::wrap_module(Network::draw(seed)).expect("arrays in and out");
+        let args = [images(&lowered.args[0].dims, seed, &[f32::INFINITY, f32::NEG_INFINITY])];
+        let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
+        let run = |module: &Module| -> Vec<Tensor> {
+            let all = tfaot::interp::evaluate(module, module.entry, &literals).expect("the interpreter runs it");
+            all.leaves().into_iter().cloned().collect()
+        };
+        let want = run(&lowered.module);
+        for target in &targets {
+            let mut request = CodeRequest::from(target.clone());
+            request.precision.quantized = QuantizedMath::Fast;
+            let (module, program) = compile::plan(lowered.clone(), "t", "t", &request).expect("kernels");
+            requantizations += program.quantized.requantizations;
+            assert_same(&run(&module), &want, &format!("{seed} {}, interpreted", target.cpu));
+            let got = tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run");
+            assert_same(&got, &want, &format!("{seed} {}", target.cpu));
+        }
+    }
+    assert!(requantizations > 400, "{requantizations} quantisations by multiply-adds");
 }

@@ -112,6 +112,9 @@ pub enum QuantizedArg {
     /// Integers where the error is within that of sums of floats, and the processor has instructions for products of bytes.
     #[default]
     Exact,
+    /// Integers as in `exact`, and each quantisation as one multiply-add of the sums, without the roundings in between: levels may be one off, and
+    /// NaNs are not kept.
+    Fast,
     /// Floats, as the graph says.
     Off,
 }

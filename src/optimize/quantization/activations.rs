@@ -1,5 +1,6 @@
 //! Activations that are whole numbers times a scale, and the same as bytes.
 use super::nan_masks::NanMasks;
+use super::requantization::LinearForm;
 use super::value_range::{Nans, mask_of_nan_select};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op, Shape};
@@ -79,6 +80,8 @@ impl ByteType {
 pub struct Activations {
     /// Masks that say which elements of arrays are NaN.
     pub masks: NanMasks,
+    /// Whether quantisations are multiply-adds, and NaNs some level ([`super::requantization`]).
+    pub is_fast: bool,
 }
 
 impl Activations {
@@ -103,7 +106,7 @@ impl Activations {
         if !fits || range.least.abs() > MOST_OFFSET {
             return None;
         }
-        let nans = self.masks.ranges.range(editor, at).nans;
+        let nans = if self.is_fast { Nans::Never } else { self.masks.ranges.range(editor, at).nans };
         if nans == Nans::Anywhere {
             return None;
         }
@@ -120,7 +123,7 @@ impl Activations {
         let mut bytes = match of.stored {
             Some(stored) => stored,
             None => {
-                let stored = add_bytes(editor, of)?;
+                let stored = self.add_bytes(editor, of)?;
                 let dequantized = self.add_dequantized(editor, of, stored)?;
                 editor.replace(of.dequantize, dequantized)?;
                 stored
@@ -152,8 +155,31 @@ impl Activations {
         let scale = editor.add_constant(Tensor::scalar(of.applied.number));
         let scale = editor.add_broadcast(scale, &dims, &[]);
         let numbers = editor.add_instruction(Op::Elementwise(of.applied.op), &[levels, scale])?;
-        let mask = self.masks.mask(editor, of.dequantize, dims.len())?;
+        let mask = self.mask(editor, of.dequantize, dims.len())?;
         add_nans(editor, numbers, mask)
+    }
+
+    /// Converts levels to bytes.
+    fn add_bytes(&self, editor: &mut Editor, of: &Activation) -> Result<InstId> {
+        let ByteType { dtype, offset } = of.bytes;
+        let dims = editor.dims(of.levels).to_vec();
+        let form = if self.is_fast { LinearForm::of_levels(editor, of.levels) } else { None };
+        if let Some(form) = form {
+            return form.write_bytes(editor, &dims, dtype, offset);
+        }
+        let mut levels = of.levels;
+        if offset != 0 {
+            let offset = editor.add_constant(Tensor::scalar_from_i64(DType::F32, i64::from(offset)));
+            let offset = editor.add_broadcast(offset, &dims, &[]);
+            levels = editor.add_instruction(Op::Elementwise(ScalarOp::Subtract), &[levels, offset])?;
+        }
+        let convert = Op::Elementwise(ScalarOp::Convert(dtype));
+        Ok(editor.add_instruction_with_shape(convert, &[levels], Shape::array(dtype, dims)))
+    }
+
+    /// The mask of an array's NaNs over leading axes; `None` where there are none, or where they need not be kept.
+    pub fn mask(&mut self, editor: &mut Editor, id: InstId, axes: usize) -> Result<Option<InstId>> {
+        if self.is_fast { Ok(None) } else { self.masks.mask(editor, id, axes) }
     }
 }
 
@@ -222,18 +248,4 @@ fn stored_bytes(editor: &Editor, levels: InstId) -> Option<(InstId, ByteType)> {
     let offset = splat_of(editor, editor.operand(levels, 1))?.get_f64(0)? * sign;
     (offset == offset.trunc() && offset.abs() <= MOST_OFFSET)
         .then_some((bytes, ByteType { dtype, offset: offset as i32 }))
-}
-
-/// Converts levels to bytes.
-fn add_bytes(editor: &mut Editor, of: &Activation) -> Result<InstId> {
-    let ByteType { dtype, offset } = of.bytes;
-    let dims = editor.dims(of.levels).to_vec();
-    let mut levels = of.levels;
-    if offset != 0 {
-        let offset = editor.add_constant(Tensor::scalar_from_i64(DType::F32, i64::from(offset)));
-        let offset = editor.add_broadcast(offset, &dims, &[]);
-        levels = editor.add_instruction(Op::Elementwise(ScalarOp::Subtract), &[levels, offset])?;
-    }
-    let convert = Op::Elementwise(ScalarOp::Convert(dtype));
-    Ok(editor.add_instruction_with_shape(convert, &[levels], Shape::array(dtype, dims)))
 }

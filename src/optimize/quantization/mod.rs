@@ -22,8 +22,12 @@
 //! product has NaNs ([`nan_masks`]), and these rows of the result are NaN. All features of a product of floats are NaN in a row, or at a pixel, where a term
 //! of its left side is, whatever the weights, as ranges are finite; so the integer product has NaNs exactly where the graph's has them. An
 //! activation that others read beside products has its NaNs element by element. Infinities are clamped by the quantisation itself. A zero's sign is lost.
+//!
+//! With [`QuantizedMath::Fast`] the masks are left out, and quantisations are multiply-adds of the sums: [`requantization`] has the argument.
 mod activations;
+mod feature_numbers;
 mod nan_masks;
+mod requantization;
 mod value_range;
 mod weights;
 
@@ -32,7 +36,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, PadDim};
 use crate::hlo::{Computation, Inst, InstId, Module, Op, Shape};
 use crate::scalar::ScalarOp;
-use crate::target::{KeptProduct, QuantizedProducts};
+use crate::target::{KeptProduct, QuantizedMath, QuantizedProducts};
 use crate::tensor::{DType, Tensor};
 use activations::{Activation, Activations, ByteType, add_nans};
 use nan_masks::NanMasks;
@@ -49,24 +53,34 @@ const FEWEST_FEATURES: u64 = 8;
 const LARGEST_BYTES: [i64; 2] = [255, 128];
 
 /// Replaces products of quantised activations by quantised constants by products of bytes, and reports all products of quantised
-/// activations. An obstacle, a clause whose subject is a product, keeps all of them as they are.
+/// activations. An obstacle, a clause whose subject is a product, keeps all of them as they are. By [`QuantizedMath::Fast`] quantisations are
+/// multiply-adds.
 ///
 /// # Errors
 /// An internal one where an operand would get another shape.
 pub fn multiply_quantized_values_as_integers(
     module: &mut Module,
+    math: QuantizedMath,
     obstacle: Option<&'static str>,
 ) -> Result<QuantizedProducts> {
     let mut report = QuantizedProducts::default();
     let obstacle = obstacle.or(module.replaceable.then_some("its weights are in a file"));
+    let is_fast = math == QuantizedMath::Fast && obstacle.is_none();
     for id in editable_computations(module) {
-        let mut activations = Activations::default();
+        let mut activations = Activations { is_fast, ..Activations::default() };
         let comp = &module.comps[id];
         let is_quantized = comp.insts.values().any(|inst| is_quantization(comp, inst));
         rewrite_computation(module, id, &mut |editor, id| {
             if is_quantized && !matches!(editor.op(id), Op::Constant(_)) && editor.array(id).is_some() {
                 // operands before readers, so that no range is beyond the depth of recursion
                 activations.masks.ranges.range(editor, id);
+            }
+            if is_fast
+                && is_quantized
+                && let Some(levels) = requantization::requantize(editor, id)?
+            {
+                report.requantizations += 1;
+                return Ok(Some(levels));
             }
             if !matches!(editor.op(id), Op::Dot(_) | Op::Convolution(_)) || editor.dtype(id) != Some(DType::F32) {
                 return Ok(None);
@@ -250,7 +264,7 @@ impl IntegerProduct {
     /// Emits the integer product, and the conversion and scaling of its sums to the floats of the graph's product.
     fn write(self, editor: &mut Editor, id: InstId, of: &Activation, activations: &mut Activations) -> Result<InstId> {
         let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
-        let mask = activations.masks.mask(editor, id, self.mask_axes)?;
+        let mask = activations.mask(editor, id, self.mask_axes)?;
         let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
         if let (Some(padding), Op::Convolution(d)) = (self.padding, &mut op) {
             let zero = editor.add_constant(Tensor::scalar_from_i64(dtype, -i64::from(offset)));
