@@ -39,8 +39,8 @@ pub struct Builder<D: SizeRepr = u64> {
     perturbed_from: Option<usize>,
     /// Data-dependent sizes from this one on are assumed to equal their upper bounds.
     maximal_from: Option<usize>,
-    /// Number of data-dependent sizes when each open computation was opened, outermost first.
-    sizes_before: Vec<usize>,
+    /// Checkpoint taken when each open computation was opened, outermost first.
+    before: Vec<BuilderCheckpoint>,
     /// Constants of each open computation that are computed from sizes, with the expressions of their elements, outermost first.
     recorded_constants: Vec<HashMap<InstId, Vec<D::SignedSize>>>,
     /// Run-time checks recorded in each open computation, outermost first.
@@ -72,7 +72,7 @@ impl<D: SizeRepr> Builder<D> {
             found: Vec::new(),
             perturbed_from: None,
             maximal_from: None,
-            sizes_before: Vec::new(),
+            before: Vec::new(),
             recorded_constants: Vec::new(),
             bound_checks: Vec::new(),
             carried_depth: 1,
@@ -84,8 +84,8 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// Opens a nested computation; instruction ids of the outer one cannot be used until [`Builder::end_computation`].
     pub fn begin_computation(&mut self, name: &str) {
+        self.before.push(self.checkpoint());
         self.bound_checks.push(Vec::new());
-        self.sizes_before.push(self.found.len());
         self.recorded_constants.push(HashMap::new());
         self.open.push(Computation {
             name: name.to_string(),
@@ -101,7 +101,7 @@ impl<D: SizeRepr> Builder<D> {
         let place = OwningComputation::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.bound_checks.pop();
-        self.sizes_before.pop();
+        self.before.pop();
         comp.size_constants = self.size_constants();
         self.recorded_constants.pop();
         comp.root = root;
@@ -111,13 +111,14 @@ impl<D: SizeRepr> Builder<D> {
         self.found.iter_mut().filter(|f| f.place == place).for_each(|f| f.place = OwningComputation::Closed(id));
         id
     }
-    /// Closes the innermost computation and discards it.
+    /// Closes the innermost computation and discards it, with the computations and data-dependent sizes that were made for it.
     pub fn discard_computation(&mut self) {
         self.open.pop();
         self.bound_checks.pop();
         self.recorded_constants.pop();
-        if let Some(found) = self.sizes_before.pop() {
-            self.found.truncate(found);
+        if let Some(before) = self.before.pop() {
+            self.found.truncate(before.found);
+            self.module.comps.truncate(before.comps);
         }
     }
     /// Number of open computations, to which the builder can be unwound after an error.
@@ -156,7 +157,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// Checkpoint of the module, to which it can be rolled back.
     pub fn checkpoint(&self) -> BuilderCheckpoint {
-        let (insts, comps) = (self.current_computation().insts.len(), self.module.comps.len());
+        let (insts, comps) = (self.open.last().map_or(0, |comp| comp.insts.len()), self.module.comps.len());
         let (found, bound_checks) = (self.found.len(), self.bound_checks().len());
         BuilderCheckpoint { depth: self.nesting_depth(), insts, comps, found, bound_checks }
     }
@@ -246,5 +247,25 @@ impl<D: SizeRepr> Builder<D> {
     pub fn parameter(&mut self, shape: Shape<D>) -> InstId {
         let number = self.current_computation().params.len();
         self.push(Op::Parameter(number), &[], shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_discarded_computation_leaves_nothing_behind() {
+        let mut b = Builder::<u64>::new("m");
+        b.begin_computation("kept");
+        let x = b.parameter(Shape::array(DType::F32, []));
+        let kept = b.end_computation(x);
+        b.begin_computation("discarded");
+        b.begin_computation("called by it");
+        let y = b.parameter(Shape::array(DType::F32, []));
+        b.end_computation(y);
+        b.discard_computation();
+        assert_eq!(b.module().comps.ids().collect::<Vec<_>>(), [kept]);
+        assert_eq!(b.nesting_depth(), 1);
     }
 }
