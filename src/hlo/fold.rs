@@ -1,5 +1,5 @@
 //! Recognition of computations of two scalars as one of the reductions that passes know.
-use super::{Computation, InstId, Op};
+use super::{Computation, InstId, Op, SizeRepr};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass, Tensor};
 
@@ -23,7 +23,7 @@ impl Fold {
     }
 }
 
-impl Computation {
+impl<D: SizeRepr> Computation<D> {
     /// The reduction that this reducer, a computation of two scalars, performs.
     pub fn as_fold(&self) -> Option<Fold> {
         let [x, y] = self.params[..] else { return None };

@@ -23,6 +23,8 @@ struct Limit {
     direction: Direction,
     /// Right-hand side of the comparison: a constant, or the conservative end of the range of a value of which only the range is known.
     number: i64,
+    /// Whether `number` holds only where no operation wraps around.
+    may_overflow: bool,
 }
 
 /// Integer limits of loop variables that hold while a loop's condition does, and the variables that the condition reads.
@@ -124,6 +126,10 @@ impl Walker<'_> {
             let (start, step) = (starts.get(limit.part).copied()??, steps.get(limit.part).copied()??);
             trip_count(start, step, limit.direction, limit.number)
         });
+        let is_inexact = |limit: &Limit| {
+            limit.may_overflow || starts.get(limit.part).copied().flatten().is_some_and(|start| start.may_overflow)
+        };
+        let inexact = limits.iter().any(is_inexact);
         let told = self.user_trip_limit(body);
         let rounds = match rounds.chain(told).chain(allowed).min() {
             Some(rounds) => Some(rounds),
@@ -131,7 +137,8 @@ impl Walker<'_> {
         };
         for part in (0..parts.len()).filter(|&part| facts.ranges[part].is_none()) {
             let Some(start) = starts[part] else { continue };
-            facts.body_ranges[part] = Some(range_during_loop(start, steps.get(part).copied().flatten(), rounds));
+            let range = range_during_loop(start, steps.get(part).copied().flatten(), rounds);
+            facts.body_ranges[part] = Some(range.with_overflow_if(inexact));
         }
         for limit in &limits {
             let Some(Some(range)) = facts.body_ranges.get_mut(limit.part) else { continue };
@@ -229,7 +236,7 @@ impl Walker<'_> {
                     let (direction, x, y) = (*direction, inst.operands[0], inst.operands[1]);
                     found.extend(
                         self.comparison_limit(x, direction, y)
-                            .or_else(|| self.comparison_limit(y, swap_operands(direction), x)),
+                            .or_else(|| self.comparison_limit(y, direction.with_swapped_operands(), x)),
                     );
                 }
                 Op::Reshape => todo.extend(inst.operands.iter().copied()),
@@ -249,7 +256,7 @@ impl Walker<'_> {
             Direction::Gt | Direction::Ge => Some(bound.least).filter(|&least| least > i64::MIN)?,
             Direction::Eq | Direction::Ne => return None,
         };
-        Some(Limit { part, direction, number })
+        Some(Limit { part, direction, number, may_overflow: bound.may_overflow })
     }
 }
 
@@ -263,7 +270,10 @@ fn range_during_loop(start: IntRange, step: Option<Increment>, rounds: Option<Di
         (_, Some(rounds)) => i128::from(step) * i128::from(rounds.saturating_sub(1)),
         (_, None) => end,
     };
-    IntRange::new(least + all(down.min(0), ends.0), most + all(up.max(0), ends.1))
+    let range = IntRange::new(least + all(down.min(0), ends.0), most + all(up.max(0), ends.1));
+    let is_open = |step: i64, end: i64, none: i64| step != 0 && (rounds.is_none() || end == none);
+    let may_overflow = is_open(down.min(0), start.least, i64::MIN) || is_open(up.max(0), start.most, i64::MAX);
+    range.with_overflow_if(start.may_overflow || may_overflow)
 }
 
 /// Upper bound on the trip count of a loop whose induction variable begins in `start`, grows by an amount from `down` to `up` in each
@@ -285,17 +295,6 @@ fn trip_count(start: IntRange, (down, up): Increment, direction: Direction, numb
     };
     let step = step.abs();
     u64::try_from(((distance + step - 1) / step).max(0)).ok().map(Dim::from)
-}
-
-fn swap_operands(direction: Direction) -> Direction {
-    match direction {
-        Direction::Lt => Direction::Gt,
-        Direction::Le => Direction::Ge,
-        Direction::Gt => Direction::Lt,
-        Direction::Ge => Direction::Le,
-        Direction::Eq => Direction::Eq,
-        Direction::Ne => Direction::Ne,
-    }
 }
 
 #[cfg(test)]

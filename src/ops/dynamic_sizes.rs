@@ -116,19 +116,19 @@ impl LowerCtx<'_> {
             n => Err(Error::user(Code::TooLarge, format!("input {i} asks for {n} elements"))),
         }
     }
-    /// Size given by an integer scalar. Unless range analysis proves a bound, the caller's bound applies, and a call fails if
-    /// the value is larger or negative.
+    /// Size given by an integer scalar. Unless range analysis finds a bound, the caller's bound applies. A call fails if the value is
+    /// larger or negative.
     ///
     /// # Errors
     /// Errors of [`LowerCtx::data_dependent_size`].
     pub fn size_from_scalar(&mut self, count: InstId, made: &str) -> Result<Dim> {
         let range = self.ranges.scalar_range(self.b, count);
-        let proven = range.upper_bound().and_then(|most| Dim::size(most).ok());
-        if let Some(most) = proven.filter(|&most| range.least >= 0 && most <= MOST_PROVEN) {
-            return self.data_dependent_size(count, most, made);
+        let found = range.upper_bound().and_then(|most| Dim::size(most).ok()).filter(|&most| most <= MOST_PROVEN);
+        match found {
+            Some(most) if range.least >= 0 && !range.may_overflow => self.data_dependent_size(count, most, made),
+            Some(most) => self.size_up_to(count, most, false, made),
+            None => self.size_up_to(count, Dim::from(self.b.bound(&self.node.name)), true, made),
         }
-        let most = self.b.bound(&self.node.name);
-        self.size_up_to(count, Dim::from(most), true, made)
     }
     /// Size given by an integer scalar that is at most `most` if the arguments are valid. Where `most` is too large to reserve
     /// memory for, the caller's bound applies instead. A call fails if the value exceeds the bound.
@@ -146,16 +146,14 @@ impl LowerCtx<'_> {
     /// # Errors
     /// Errors of [`LowerCtx::data_dependent_size`].
     pub fn size_from_maximum(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
-        let most = self
-            .ranges
-            .element_range(self.b, numbers)
-            .upper_bound()
-            .and_then(|most| Dim::size(most.checked_add(1)?).ok());
+        let range = self.ranges.element_range(self.b, numbers);
+        let most = range.upper_bound().and_then(|most| Dim::size(most.checked_add(1)?).ok());
         let none = self.b.scalar(DType::S64, -1.0);
         let wide = self.b.convert(numbers, DType::S64);
         let last = self.b.reduce(wide, none, ScalarOp::Maximum, &[0]);
         let count = add_scalar(self.b, last, 1.0);
         match most.filter(|&most| most < 1u64 << 31) {
+            Some(most) if range.may_overflow => self.size_up_to(count, most, false, made),
             Some(most) => {
                 let count = self.b.convert(count, DType::S32);
                 self.data_dependent_size(count, most, made)

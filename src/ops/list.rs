@@ -158,8 +158,8 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, Dim)> {
     let range = cx.ranges.scalar_range(cx.b, count);
     let (now, most) = match range.upper_bound().and_then(|most| Dim::size(most).ok()) {
-        Some(most) if range.least >= 0 => (count, most),
-        Some(most) if cx.b.nesting_depth() == 1 => (cx.clamp_checked(count, most), most),
+        Some(most) if range.least >= 0 && !range.may_overflow => (count, most),
+        Some(most) if cx.b.carries_checks() => (cx.clamp_checked(count, most), most),
         _ => cx.list_capacity(count)?,
     };
     Some((cx.b.convert(now, DType::S32), most))
@@ -346,7 +346,7 @@ fn clamped_length(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
     let now = list.length(cx.b)?;
     let (range, Some(count)) = (cx.ranges.scalar_range(cx.b, now), list.count) else { return Ok(now) };
     let most = i32::try_from(count.most).unwrap_or(i32::MAX);
-    if range.least >= 0 && range.most <= i64::from(most) {
+    if range.least >= 0 && range.most <= i64::from(most) && !range.may_overflow {
         return Ok(now);
     }
     let (none, most) = (cx.b.constant(Tensor::scalar(0i32)), cx.b.constant(Tensor::scalar(most)));

@@ -18,6 +18,31 @@ pub enum Direction {
     Lt,
 }
 
+impl Direction {
+    /// Relation that holds where this one does not, between values of which one is equal, greater or less: not with a NaN.
+    pub fn negated_of_ordered(self) -> Direction {
+        match self {
+            Direction::Eq => Direction::Ne,
+            Direction::Ne => Direction::Eq,
+            Direction::Ge => Direction::Lt,
+            Direction::Gt => Direction::Le,
+            Direction::Le => Direction::Gt,
+            Direction::Lt => Direction::Ge,
+        }
+    }
+
+    /// Relation of `b` to `a` that holds where this one holds of `a` to `b`.
+    pub fn with_swapped_operands(self) -> Direction {
+        match self {
+            Direction::Eq | Direction::Ne => self,
+            Direction::Ge => Direction::Le,
+            Direction::Gt => Direction::Lt,
+            Direction::Le => Direction::Ge,
+            Direction::Lt => Direction::Gt,
+        }
+    }
+}
+
 /// How a `compare` orders floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompareKind {

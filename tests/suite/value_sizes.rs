@@ -144,6 +144,50 @@ fn constant(name: &str, dtype: &str, dims: &str, value: &str) -> String {
     node(name, "Const", &[], &[("dtype", dtype), ("value", &tensor)])
 }
 
+/// The sum of the numbers below `min(max(n, 0) + 1, 100)`. The largest `n` wraps around to a negative size, which TensorFlow refuses.
+#[test]
+fn a_size_that_wraps_around_fails() {
+    let adding = [
+        constant("hundred", INT, "", "int_val: 100"),
+        constant("axis", INT, "dim { size: 1 }", "int_val: 0"),
+        node("natural", "Maximum", &["n", "zero"], &[("T", INT)]),
+        node("next", "AddV2", &["natural", "one"], &[("T", INT)]),
+        node("few", "Minimum", &["next", "hundred"], &[("T", INT)]),
+        node("numbers", "Range", &["zero", "few", "one"], &[("Tidx", INT)]),
+        node("y", "Sum", &["numbers", "axis"], &[("T", INT), ("Tidx", INT)]),
+    ];
+    for engine in ["native", "interpreter"] {
+        for (n, want) in [(-5, 0), (7, 28), (99, 4950), (1000, 4950), (i32::MAX - 1, 4950)] {
+            let (_, told, made) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            assert_eq!(made, Some(vec![want]), "{engine}, {n}: {told}");
+        }
+        let (succeeds, told, _) = call(&graph(&adding.concat()), "y", i32::MAX, &["--engine", engine]);
+        assert!(!succeeds && told.contains("error["), "{engine} takes a size that wraps around: {told}");
+    }
+}
+
+/// As many numbers as `x` has elements above `n`, at most two: the smaller number is selected by a comparison, and needs no bound.
+#[test]
+fn a_selected_count_is_bounded_by_its_comparison() {
+    let adding = [
+        constant("two", INT, "", "int_val: 2"),
+        constant("axis", INT, "dim { size: 1 }", "int_val: 0"),
+        node("mask", "Greater", &["x", "n"], &[("T", INT)]),
+        node("ones", "Cast", &["mask"], &[("SrcT", "type: DT_BOOL"), ("DstT", INT)]),
+        node("count", "Sum", &["ones", "axis"], &[("T", INT), ("Tidx", INT)]),
+        node("is_less", "Greater", &["two", "count"], &[("T", INT)]),
+        node("taken", "Select", &["is_less", "count", "two"], &[("T", INT)]),
+        node("y", "Range", &["zero", "taken", "one"], &[("Tidx", INT)]),
+    ];
+    for engine in ["native", "interpreter"] {
+        for (n, want) in [(5, vec![0, 1]), (15, vec![0, 1]), (25, vec![0]), (30, vec![])] {
+            let (_, told, made) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            assert_eq!(made, Some(want), "{engine}, {n}: {told}");
+            assert!(!told.contains("assumed to be at most"), "{told}");
+        }
+    }
+}
+
 /// The first `min(n, 7)` of `n` elements.
 #[test]
 fn a_size_grows_up_to_a_limit() {

@@ -136,8 +136,14 @@ impl ListValue {
             end <= self.capacity(cx.b) || self.fits_in_memory(cx.b, end)
         });
         let (index, most) = match proven {
-            Some(most) => (index, most),
-            None => {
+            Some(most) if !range.may_overflow => (index, most),
+            Some(most) if cx.b.carries_checks() => {
+                let end = end_of(cx.b, index);
+                let end = cx.clamp_checked(end, Dim::from(most) + 1);
+                let one = cx.b.full_like(end, 1.0);
+                (cx.b.sub(end, one), most)
+            }
+            _ => {
                 let end = end_of(cx.b, index);
                 let (end, room) = cx.list_capacity(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
                 let one = cx.b.constant(Tensor::scalar(1i64));

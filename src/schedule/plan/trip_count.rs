@@ -40,7 +40,7 @@ impl CountedLoop<'_> {
             }
             (&Op::Elementwise(ScalarOp::Compare(direction, _)), &[x, y]) => {
                 let bound = |counter, limit, direction| self.bound_of_comparison(counter, limit, direction);
-                bound(x, y, direction).or_else(|| bound(y, x, mirrored(direction)))
+                bound(x, y, direction).or_else(|| bound(y, x, direction.with_swapped_operands()))
             }
             _ => None,
         }
@@ -109,17 +109,6 @@ fn integer(value: &Literal) -> Option<i128> {
             t.get_i64(0).map(i128::from)
         }
         Literal::Array(_) | Literal::Tuple(_) | Literal::Token => None,
-    }
-}
-
-/// The comparison with exchanged sides.
-fn mirrored(direction: Direction) -> Direction {
-    match direction {
-        Direction::Lt => Direction::Gt,
-        Direction::Le => Direction::Ge,
-        Direction::Gt => Direction::Lt,
-        Direction::Ge => Direction::Le,
-        Direction::Eq | Direction::Ne => direction,
     }
 }
 
