@@ -398,7 +398,7 @@ mod tests {
     fn a_selection_by_a_comparison_of_the_selected_value_is_bounded_by_the_other_side() {
         let within = |direction: Direction, is_first: bool| {
             let mut b = Builder::new("m");
-            let (x, limit) = (b.parameter(Shape::array(DType::S32, &[])), b.scalar(DType::S32, 100.0));
+            let (x, limit) = (b.parameter(Shape::array(DType::S32, [])), b.scalar(DType::S32, 100.0));
             let sides = if is_first { [x, limit] } else { [limit, x] };
             let predicate = b.compare(direction, sides[0], sides[1]);
             let selected = b.select(predicate, limit, x);
