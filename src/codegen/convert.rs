@@ -76,6 +76,19 @@ fn convert_clamped(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     // a NaN is not above, and becomes the smallest number
     let is_above = fcmp(f, "ogt", x, &least);
     let mut clamped = select(f, &is_above, x, &least);
+    if to == DType::U8 && x.lanes == 16 && f.target.level == IsaLevel::Avx512 {
+        // what is beyond 32 bits becomes 2^31, and an instruction saturates numbers without a sign
+        let ty = value_type(DType::S32, x.lanes);
+        let text = format!(
+            "call {ty} @llvm.x86.avx512.mask.cvttps2dq.512({} {}, {ty} zeroinitializer, i16 -1, i32 4)",
+            x.ty(),
+            clamped.text
+        );
+        let whole = f.push_instruction(&text, DType::U32, x.lanes);
+        let largest = constant_bits(&whole, 255);
+        let saturated = call_intrinsic(f, "umin", &[&whole, &largest]);
+        return convert(f, &saturated, to);
+    }
     let is_below = fcmp(f, "olt", &clamped, &most);
     clamped = select(f, &is_below, &clamped, &most);
     if to.is_signed() {

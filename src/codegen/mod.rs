@@ -50,6 +50,7 @@ mod info;
 mod integer;
 mod lines;
 mod llvm;
+mod interleave;
 mod masked_vectors;
 mod math;
 mod module;

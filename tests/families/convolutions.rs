@@ -1,6 +1,6 @@
 //! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
 //! `transposed`, `winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, `chain`: a depthwise one after another, and
-//! `separable`: a 1x1 one after a depthwise one.
+//! `separable`: a 1x1 one after a depthwise one; `byte_convolutions` and `byte_depthwise`: of bytes.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
 use super::products::{epilogue, fill_of};
@@ -129,6 +129,15 @@ pub fn byte_convolutions(r: &mut Random) -> Case {
     let types = [r.of(&bytes), r.of(&bytes), DType::S32];
     let batch = some(r, 2);
     write(r, Convolution { types, batch, axes, groups, per_in, per_out })
+}
+
+/// Depthwise windows of bytes, most of them without a sign by taps with one, and sums of 32 bits.
+pub fn byte_depthwise(r: &mut Random) -> Case {
+    let axes = axes(r, [100, 20, 6], &[1, 1, 1, 1, 1, 1, 2]);
+    let (groups, per_out) = (r.of(&CHANNELS[2..]), r.of(&[1, 1, 1, 1, 2, 3]));
+    let types = [r.of(&[DType::U8, DType::U8, DType::S8]), r.of(&[DType::S8, DType::S8, DType::U8]), DType::S32];
+    let batch = some(r, 2);
+    write(r, Convolution { types, batch, axes, groups, per_in: 1, per_out })
 }
 
 /// The convolution with an epilogue, perhaps joined with another value, perhaps read by a padded convolution.

@@ -1,6 +1,6 @@
 //! The values of expressions: one for all lanes of the loop that is open, or one a lane.
 use super::super::value::{Val, value_type};
-use super::super::{convert, idioms, math, portable, scalar};
+use super::super::{convert, idioms, interleave, math, portable, scalar};
 use super::{Binding, FunctionEmitter};
 use crate::diag::Result;
 use crate::kernel::{Expr, ExprId, Index};
@@ -29,6 +29,12 @@ impl FunctionEmitter<'_> {
                     let value = idiom(self, &x);
                     self.memo.insert(id, value.clone());
                     return Ok(value);
+                }
+                if let Some(bytes) = interleave::find_bytes(kernel, *op, args)
+                    && let Some(words) = interleave::emit_words(self, &bytes)?
+                {
+                    self.memo.insert(id, words.clone());
+                    return Ok(words);
                 }
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);

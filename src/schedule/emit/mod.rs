@@ -112,6 +112,7 @@ pub fn emit(
         first_level: target.machine().caches.l1d,
         regions: &s.regions,
         amounts: &s.plan.demand().amounts,
+        quantized: target.request.precision.quantized,
     };
     passes::run(&mut s.program, detail, &context);
     workspace::assign_offsets(&mut s.program, in_results)?;

@@ -5,11 +5,13 @@ pub(in crate::schedule) mod join;
 pub(in crate::schedule) mod limits;
 pub(in crate::schedule) mod live_out;
 pub(in crate::schedule) mod merge;
+pub(in crate::schedule) mod multiply_adds;
 pub(in crate::schedule) mod prefetch_weights;
 
 use crate::kernel::Program;
 use crate::schedule::emit::Detail;
 use crate::schedule::plan::demand::DynamicSizes;
+use crate::target::QuantizedMath;
 use limits::regions::NeededRegions;
 
 /// Inputs of passes besides the program.
@@ -20,6 +22,8 @@ pub struct PassContext<'a> {
     pub regions: &'a NeededRegions,
     /// The values at call time that the needed elements depend on.
     pub amounts: &'a DynamicSizes,
+    /// The arithmetic of quantised values.
+    pub quantized: QuantizedMath,
 }
 
 /// A pass over all kernels of a program.
@@ -34,6 +38,14 @@ pub struct KernelPass {
 /// another in the end; limits change loops alone.
 pub const PIPELINE: &[KernelPass] = &[
     KernelPass { in_sketch: true, run: |program, context| merge::merge_kernels(program, context.first_level) },
+    KernelPass {
+        in_sketch: false,
+        run: |program, context| {
+            if context.quantized == QuantizedMath::Fast {
+                multiply_adds::fuse_multiply_adds(program);
+            }
+        },
+    },
     KernelPass { in_sketch: false, run: |program, _| concurrent_loops::group_concurrent_loops(program) },
     KernelPass { in_sketch: false, run: |program, _| join::join_kernels(program) },
     KernelPass { in_sketch: false, run: |program, _| prefetch_weights::add_prefetches(program) },

@@ -3,10 +3,12 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
 use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
 use crate::schedule::families::depthwise::recipe::{self, DepthwiseTiling};
+use crate::schedule::families::depthwise::words;
 use crate::schedule::families::plane_sums::loops::{SumTarget, TileSum};
 use crate::schedule::loops::grid::{AxisTile, axis_tile, guard_by_tiles, set_body_in_chunks};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
+use crate::target::DotInstruction;
 use std::collections::BTreeSet;
 
 /// Largest magnitude up to which f32 has every whole number.
@@ -16,35 +18,37 @@ const LARGEST_WHOLE: u64 = 1 << 24;
 pub(in crate::schedule) struct DepthwiseStrides<'d> {
     d: &'d ConvDims,
     pub window: &'d DepthwiseTiling,
-    left: BufId,
-    weights: BufId,
+    pub(super) left: BufId,
+    pub(super) weights: BufId,
     /// The element type of sums.
     dtype: DType,
     /// Whether products and sums are whole numbers that `dtype` has, so that nothing is rounded.
     is_exact: bool,
+    /// The instruction that multiplies the taps of up to four rows at once ([`super::words`]).
+    pub(super) word_products: Option<DotInstruction>,
     /// The element types of the operands.
     types: (DType, DType),
     /// Strides of the input and of the weights along each spatial axis.
-    steps: Vec<(i64, i64)>,
+    pub(super) steps: Vec<(i64, i64)>,
     /// Number of rows of the ring buffer along the first axis; `None` if all rows are stored.
-    ring: Option<u64>,
+    pub(super) ring: Option<u64>,
     /// Number of output channels per input channel.
     made: i64,
 }
 
 /// Position of a tile's first tap in both operands.
-struct WindowStart<'p> {
+pub(super) struct WindowStart<'p> {
     /// Index of the input element.
-    x: Index,
+    pub x: Index,
     /// Index of the weight.
-    k: Index,
+    pub k: Index,
     /// The positions of the pixels along all axes but the last.
-    places: &'p [VarId],
+    pub places: &'p [VarId],
 }
 
 impl DepthwiseStrides<'_> {
     /// Strides of the input and of the weights along the last axis.
-    fn wide_step(&self) -> (i64, i64) {
+    pub(super) fn wide_step(&self) -> (i64, i64) {
         self.steps.last().copied().unwrap_or_default()
     }
 
@@ -71,6 +75,18 @@ impl DepthwiseStrides<'_> {
     ) -> Vec<Stmt> {
         let zero = constant_of_number(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::set(acc, i, zero)).collect();
+        if let (Some(instruction), true) = (self.word_products, words::has_instruction_for(lanes)) {
+            let place = places.first().copied();
+            body.extend(self.word_sums(
+                e,
+                run,
+                instruction,
+                WindowStart { x, k, places: place.as_slice() },
+                acc,
+                lanes,
+            ));
+            return body;
+        }
         let mut looped = self.window.outer.clone();
         if self.window.unrolled_axis().size != self.window.wide.size {
             looped.push(self.window.wide);
@@ -212,7 +228,7 @@ fn are_sums_exact_in_f32(left: DType, right: DType, taps: u64) -> bool {
 }
 
 /// Index of the weight of a tap along an axis.
-fn weight_index(side: &WindowAxis, tap: &Index) -> Index {
+pub(super) fn weight_index(side: &WindowAxis, tap: &Index) -> Index {
     if side.reversed { tap.scale(-1).offset(side.size as i64 - 1) } else { tap.clone() }
 }
 
@@ -311,7 +327,12 @@ impl<'a> Emitter<'a> {
         let weights = self.value_buffers(weights)?.dense_buffer()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let taps = d.window.iter().map(|w| w.size).product();
-        let is_exact = result.dtype == DType::S32 && are_sums_exact_in_f32(types.0, types.1, taps);
+        let can_multiply = |&instruction: &DotInstruction| {
+            result.dtype == DType::S32 && words::can_multiply(instruction, types.0, types.1, window)
+        };
+        let word_products = self.target.request.target.byte_dot.filter(can_multiply);
+        let is_exact =
+            result.dtype == DType::S32 && word_products.is_none() && are_sums_exact_in_f32(types.0, types.1, taps);
         let dtype = if is_exact { DType::F32 } else { result.dtype.accumulator_type() };
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
         Ok(DepthwiseStrides {
@@ -321,6 +342,7 @@ impl<'a> Emitter<'a> {
             weights,
             dtype,
             is_exact,
+            word_products,
             types,
             steps,
             ring: input.ring,

@@ -6,7 +6,10 @@
 //! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
 //! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
 //! of the taps goes.
+//!
+//! Bytes whose sums are integers are multiplied by an instruction for words where there is one ([`words`]).
 pub(in crate::schedule) mod loops;
 pub mod recipe;
+mod words;
 
 pub use loops::FAMILY;
