@@ -147,7 +147,8 @@ impl Network {
         let mut net = Network { b: Builder::new("net"), random: Random::new(seed) };
         let images = net.random.of(&[1u64, 2, 5]);
         let side = net.random.of(&[5u64, 8]);
-        let x = net.b.parameter(Shape::array(DType::F32, [images, side, side, 4]));
+        let channels = net.random.of(&[4u64, 4, 3, 1]);
+        let x = net.b.parameter(Shape::array(DType::F32, [images, side, side, channels]));
         let mut at = net.quantize(x);
         at = net.convolve(at, false);
         let mut results = vec![at];

@@ -26,6 +26,7 @@
 //! With [`QuantizedMath::Fast`] the masks are left out, and quantisations are multiply-adds of the sums: [`requantization`] has the argument.
 mod activations;
 mod feature_numbers;
+mod merged_features;
 mod nan_masks;
 mod requantization;
 mod value_range;
@@ -39,6 +40,7 @@ use crate::scalar::ScalarOp;
 use crate::target::{KeptProduct, QuantizedMath, QuantizedProducts};
 use crate::tensor::{DType, Tensor};
 use activations::{Activation, Activations, ByteType, add_nans};
+use merged_features::MergedFeatures;
 use nan_masks::NanMasks;
 use value_range::{Nans, convolution_term_count, dot_term_count};
 use weights::WeightLevels;
@@ -137,6 +139,8 @@ struct IntegerProduct {
     mask_axes: usize,
     /// Padding of the window, if bytes of level zero are not zeros.
     padding: Option<Vec<PadDim>>,
+    /// The axis that a convolution over few features merges.
+    merged: Option<MergedFeatures>,
 }
 
 /// The integer product that computes `id`, or the reason for which it stays one of floats.
@@ -147,8 +151,15 @@ fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduc
     };
     let layout = layout(editor, id, left, right)?;
     let features: Vec<u64> = layout.feature_axes.iter().map(|&axis| constant.dims[axis]).collect();
+    let mut merged = None;
     if !layout.is_depthwise && (layout.run == 0 || !layout.run.is_multiple_of(TERMS_OF_A_WORD)) {
-        return Err("the terms of its sums do not lie side by side in fours");
+        merged = match editor.op(id) {
+            Op::Convolution(d) => MergedFeatures::of_convolution(d, editor.dims(left), editor.dims(right)),
+            _ => None,
+        };
+        if merged.is_none() {
+            return Err("the terms of its sums do not lie side by side in fours");
+        }
     }
     if layout.terms < FEWEST_TERMS || features.iter().product::<u64>() < FEWEST_FEATURES {
         return Err("it is too small");
@@ -175,7 +186,7 @@ fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduc
     };
     let rank = editor.dims(id).len();
     let mask_axes = if layout.is_depthwise { rank } else { rank - layout.result_axes.len() };
-    Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), mask_axes, padding })
+    Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), mask_axes, padding, merged })
 }
 
 /// Whether the NaNs of a product, if it can have any, follow from those of its activation.
@@ -266,14 +277,27 @@ impl IntegerProduct {
         let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
         let mask = activations.mask(editor, id, self.mask_axes)?;
         let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
+        // rows of pixels are merged before they are padded, as their elements lie side by side
+        if let Some(merged) = self.merged {
+            let rows = merged.merged_sizes(editor.dims(bytes));
+            bytes = editor.add_reshape(bytes, &rows);
+        }
         if let (Some(padding), Op::Convolution(d)) = (self.padding, &mut op) {
+            let padding = self.merged.map_or(padding.clone(), |merged| merged.merge_padding(padding));
             let zero = editor.add_constant(Tensor::scalar_from_i64(dtype, -i64::from(offset)));
             bytes = editor.add_instruction(Op::Pad(padding), &[bytes, zero])?;
             for w in &mut d.window {
                 (w.pad_low, w.pad_high, w.lhs_dilate) = (0, 0, 1);
             }
         }
-        let weights = editor.add_constant(self.weights.levels);
+        let mut levels = self.weights.levels;
+        if let (Some(merged), Op::Convolution(d)) = (self.merged, &mut op) {
+            let images = [editor.dims(bytes), &[1]].concat();
+            bytes = editor.add_reshape(bytes, &images);
+            merged.widen_window(d);
+            levels = merged.widen_weights(&levels);
+        }
+        let weights = editor.add_constant(levels);
         let shape = Shape::array(DType::S32, dims.clone());
         let mut sums = editor.add_instruction_with_shape(op, &[bytes, weights], shape.clone());
         editor.copy_provenance(id, sums);

@@ -364,13 +364,15 @@ fn mask_of_pred(editor: &mut Editor, array: InstId, axes: usize) -> Result<InstI
 
 /// The mask that is found by a look at the elements: the largest of some numbers is NaN if one of them is.
 fn search(editor: &mut Editor, array: InstId, axes: usize) -> Result<InstId> {
-    let beyond: Vec<usize> = (axes..editor.dims(array).len()).collect();
+    let dims = editor.dims(array);
+    // one long axis is reduced by vectors, however short the last one is
+    let (has_more, merged) = (axes < dims.len(), [&dims[..axes], &[dims[axes..].iter().product()]].concat());
     compute(editor, array, |b, x| {
-        let x = match beyond.is_empty() {
-            true => x,
-            false => {
-                let least = b.scalar(b.dtype(x), f64::NEG_INFINITY);
-                b.reduce(x, least, ScalarOp::Maximum, &beyond)
+        let x = match has_more {
+            false => x,
+            true => {
+                let (x, least) = (b.reshape(x, &merged), b.scalar(b.dtype(x), f64::NEG_INFINITY));
+                b.reduce(x, least, ScalarOp::Maximum, &[axes])
             }
         };
         b.elementwise(ScalarOp::Compare(Direction::Ne, CompareKind::Partial), &[x, x])
