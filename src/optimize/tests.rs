@@ -317,6 +317,39 @@ fn the_right_side_of_a_product_is_read_through_its_transpose() {
 }
 
 #[test]
+fn products_of_bytes_keep_the_type_of_their_sums() {
+    let bytes = |b: &mut Builder, dims: &[u64]| b.parameter(Shape::array(DType::S8, dims));
+    let (dims, sums) =
+        (DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() }, DType::S32);
+    let after = both(|b| {
+        let (x, y) = (bytes(b, &[4, 3]), bytes(b, &[5, 3]));
+        let y = b.add_inst(Op::Transpose(vec![1, 0]), &[y]);
+        let made = b.push(Op::Dot(Box::new(dims)), &[x, y], Shape::array(sums, [4, 5]));
+        b.add_inst(Op::Transpose(vec![1, 0]), &[made])
+    })
+    .1;
+    assert_eq!(ops(&after), ["dot"]);
+}
+
+#[test]
+fn a_product_is_written_as_its_transpose_wants() {
+    let product = |perm: [usize; 4], weights: bool| {
+        optimised(|b| {
+            let x = param(b, &[2, 3, 4, 5]);
+            let y = if weights { weight(b, &[2, 5, 6], 1) } else { param(b, &[2, 5, 6]) };
+            let dims =
+                DotDims { lhs_batch: vec![0], rhs_batch: vec![0], lhs_contracting: vec![3], rhs_contracting: vec![1] };
+            let made = b.add_inst(Op::Dot(Box::new(dims)), &[x, y]);
+            b.add_inst(Op::Transpose(perm.to_vec()), &[made])
+        })
+    };
+    assert_eq!(ops(&product([0, 3, 1, 2], false)), ["dot"]);
+    // else the order within a side changes, or weights come on the left
+    assert_eq!(ops(&product([0, 3, 2, 1], false)), ["dot", "transpose"]);
+    assert_eq!(ops(&product([0, 3, 1, 2], true)), ["constant", "dot", "transpose"]);
+}
+
+#[test]
 fn what_is_sliced_away_behind_a_1x1_convolution_is_not_computed() {
     let after = optimised(|b| {
         let (x, skipped) = (param(b, &[1, 1, 12, 4]), param(b, &[1, 12, 4]));
