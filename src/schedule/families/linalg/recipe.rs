@@ -32,10 +32,14 @@ impl SolveBlocking {
         let lanes = target.machine().lanes(array.dtype.compute_type().bytes() as u64);
         let batch: u64 = batch.iter().product();
         let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
-        let most = if target.machine().vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
-        let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
+        let vectors = (1..=most_vectors(target)).rev().find(are_enough).unwrap_or(1);
         Some(SolveBlocking { vectors, lanes })
     }
+}
+
+/// Upper limit of vectors of columns whose sums of several rows stay in registers.
+pub fn most_vectors(target: &KernelTarget<'_>) -> u64 {
+    if target.machine().vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS }
 }
 
 impl fmt::Display for SolveBlocking {
