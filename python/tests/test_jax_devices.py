@@ -5,7 +5,9 @@
 
 import os
 import random
+import tempfile
 import unittest
+from pathlib import Path
 
 import installed_plugin  # noqa: F401
 
@@ -16,6 +18,7 @@ jax.config.update("jax_num_cpu_devices", 4)
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, shard_map
+from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -170,6 +173,24 @@ class TestDevices(unittest.TestCase):
         for name, function in functions.items():
             with self.subTest(function=name):
                 self.both(lambda mesh: jax.jit(function)(jax.device_put(1 + abs(array(4, 8)), NamedSharding(mesh, P("i")))))
+
+    def test_programs_of_several_devices_come_out_of_the_cache(self) -> None:
+        mesh = Mesh(np.array(BACKENDS[0]), "i")
+        part = lambda x: jnp.sin(x) + lax.psum(x.sum(), "i")
+        with tempfile.TemporaryDirectory() as folder:
+            jax.config.update("jax_compilation_cache_dir", folder)
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+            try:
+                answers = []
+                for _ in range(2):
+                    jax.clear_caches()
+                    y = jax.jit(shard_map(part, mesh=mesh, in_specs=P("i"), out_specs=P("i")))(array(4, 8))
+                    answers.append((np.asarray(y).tolist(), y.sharding))
+                    self.assertEqual(len(list(Path(folder).glob("*-cache"))), 1)
+                self.assertEqual(*answers)
+            finally:
+                jax.config.update("jax_compilation_cache_dir", None)
+                compilation_cache.reset_cache()
 
     def test_devices_have_one_result_of_a_callback(self) -> None:
         mesh, calls = Mesh(np.array(BACKENDS[0]), "i"), []

@@ -17,7 +17,7 @@ LIBRARY = "libtfaot_pjrt.so"
 # Below that of JAX's own backend for CPUs, which is 0: tfaot runs a program where somebody asks for it.
 PRIORITY = -1
 # The end of a serialized program: the object, facts as JSON, their number of bytes, and this.
-MARK = b"TFAOTPJ2"
+MARK = b"TFAOTPJ3"
 
 
 def library() -> Path | None:

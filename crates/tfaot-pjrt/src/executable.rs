@@ -9,12 +9,10 @@ use crate::failure::{Code, Failure};
 use crate::layouts::MinorToMajor;
 use crate::memory::KINDS;
 use crate::named_values::{NamedValues, Value};
-use crate::optimized_text::with_custom_calls;
 use crate::program::{Array, Program};
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tfaot::hlo::stablehlo;
 
 /// `PJRT_Executable`: a program, and tables about it that callers look into.
 pub struct Executable {
@@ -183,9 +181,7 @@ pub fn devices(args: &mut LoadedExecutableAddressableDevicesArgs) -> Result<(), 
 
 /// `PJRT_Executable_OptimizedProgram`: the module after optimization as text of StableHLO.
 pub fn optimized_program(args: &mut ExecutableOptimizedProgramArgs) -> Result<(), Failure> {
-    let module = object(args.executable)?.program.module.as_ref();
-    let gone = || Failure::new(Code::Unimplemented, "a deserialized executable has no module");
-    let message = with_custom_calls(&stablehlo::print(module.ok_or_else(gone)?)?);
+    let message = object(args.executable)?.program.optimized_text()?;
     let out = args.program;
     object(out)?;
     // SAFETY: the caller lends the struct to this call.

@@ -1,12 +1,14 @@
 //! A compiled program: its code in memory, and what callers ask about it.
+use crate::compile_options::CompileOptions;
 use crate::failure::{Code, Failure};
 use crate::ffi::{CallFacts, CallSite, host_call};
+use crate::optimized_text::with_custom_calls;
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 use tfaot::DType;
 use tfaot::Target;
 use tfaot::compile::Built;
-use tfaot::hlo::Module;
+use tfaot::hlo::{Module, stablehlo};
 use tfaot::kernel::{HOST_CALL_SYMBOL, ModelInterface, callees};
 use tfaot::optimize::HostCalls;
 use tfaot::package::header;
@@ -16,6 +18,9 @@ use tfaot::util::pieces::Pieces;
 
 /// The name of programs in C, which is the same for all: each is loaded by itself.
 pub const C_NAME: &str = "program";
+
+/// Bytes of the longest optimized text that is serialized with a program of one device, which needs none to run.
+const LONGEST_TEXT: usize = 1 << 20;
 
 /// The type and the sizes of an argument or a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +75,9 @@ pub struct Facts {
     pub has_effects: bool,
     /// The C header of the object; empty until the program is serialized, and for code that calls functions of the process.
     pub header: String,
+    /// The optimized module as text, from which JAX learns how results are divided among devices; none until the program is serialized, and
+    /// for a long text of a program of one device.
+    pub optimized_text: Option<String>,
     /// Number of bytes of the object, which stands before the facts, behind whatever others have put before it; 0 until it is serialized.
     pub object_bytes: u64,
 }
@@ -129,6 +137,7 @@ impl Program {
             host_calls: calls.all.iter().map(CallFacts::new).collect::<Result<_, _>>()?,
             has_effects: calls.has_effects,
             header: String::new(),
+            optimized_text: None,
             object_bytes: 0,
             name: module.name.clone(),
             args: all(&program.args)?,
@@ -141,11 +150,25 @@ impl Program {
         Ok(Program { module: Some(module), interface, ..Program::load(facts, object.content)? })
     }
 
-    /// The facts with the C header of the object, for a processor.
-    pub fn facts_with_header(&self, target: &Target) -> Facts {
+    /// The module after optimization, as text of StableHLO.
+    ///
+    /// # Errors
+    /// `Code::Unimplemented` for a program that was serialized without it; errors of the printer.
+    pub fn optimized_text(&self) -> Result<String, Failure> {
+        match (&self.module, &self.facts.optimized_text) {
+            (Some(module), _) => Ok(with_custom_calls(&stablehlo::print(module)?)),
+            (None, Some(text)) => Ok(text.clone()),
+            (None, None) => Err(Failure::new(Code::Unimplemented, "the executable was serialized without its module")),
+        }
+    }
+
+    /// The facts with what is asked of a deserialized program: the C header of the object, for a processor, and the optimized text.
+    pub fn facts_to_serialize(&self, target: &Target) -> Facts {
+        let devices = CompileOptions::read(&self.facts.options).map_or(1, |options| options.device_count());
+        let optimized_text = self.optimized_text().ok().filter(|text| devices > 1 || text.len() <= LONGEST_TEXT);
         let own = self.interface.as_ref().filter(|face| !face.calls_host);
         let header = own.map_or_else(|| self.facts.header.clone(), |face| header::header(face, &[target]));
-        Facts { header, object_bytes: self.object.len(), ..self.facts.clone() }
+        Facts { header, optimized_text, object_bytes: self.object.len(), ..self.facts.clone() }
     }
 
     /// Loads an object with what is known about it.

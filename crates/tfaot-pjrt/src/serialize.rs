@@ -15,11 +15,11 @@ use tfaot::Target;
 use tfaot::util::pieces::Pieces;
 
 /// The mark at the end, with the number of this form.
-const MARK: &[u8; 8] = b"TFAOTPJ2";
+const MARK: &[u8; 8] = b"TFAOTPJ3";
 
 fn to_bytes(program: &Program) -> Result<Vec<u8>, Failure> {
     let target = Target::resolve(None, None, None)?;
-    let facts = program.facts_with_header(&target);
+    let facts = program.facts_to_serialize(&target);
     let facts = serde_json::to_vec(&facts).map_err(|e| Failure::new(Code::Internal, format!("no JSON: {e}")))?;
     let mut bytes = program.object.to_bytes().to_vec();
     bytes.extend(&facts);
