@@ -71,7 +71,7 @@ pub use backend::Backend;
 pub use c::CBackend;
 pub use info::ABI_VERSION;
 pub use lines::strip_directives as own_lines;
-pub use llvm::supports_triple;
+pub use llvm::{prefer_fast_compilation, supports_triple};
 pub use module::{E_CALL, E_CPU};
 pub use ranks::E_RANKS;
 pub use self_test::E_SELFTEST;

@@ -3,13 +3,15 @@ use crate::c_api::base::{PluginAttributesArgs, PluginInitializeArgs};
 use crate::failure::Failure;
 use crate::named_values::{NamedValues, Value};
 use std::sync::OnceLock;
+use tfaot::codegen::prefer_fast_compilation;
 
 /// The version of StableHLO that programs are handed in, which tfaot reads, and older ones.
 const STABLEHLO: &[i64] = &[1, 13, 0];
 const STABLEHLO_LEAST: &[i64] = &[0, 9, 0];
 
-/// `PJRT_Plugin_Initialize`.
+/// `PJRT_Plugin_Initialize`: programs wait for their code, so that LLVM is to compile fast.
 pub fn initialize(_: &mut PluginInitializeArgs) -> Result<(), Failure> {
+    prefer_fast_compilation();
     Ok(())
 }
 
