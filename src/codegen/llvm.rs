@@ -29,7 +29,7 @@ pub fn supports_triple(triple: &str) -> bool {
     back_end(triple).is_some()
 }
 
-/// Makes LLVM compile faster, by code that takes 1 to 3 % longer to run, in the whole process and for good: loop strength reduction, a
+/// Makes LLVM compile faster, by code that takes a few percent longer to run, in the whole process and for good: loop strength reduction, a
 /// quarter of the time that LLVM takes, is left out. LLVM has options of its passes for processes alone.
 #[expect(unsafe_code, reason = "calls LLVM's parser of options")]
 pub fn prefer_fast_compilation() {
