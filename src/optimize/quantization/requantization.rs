@@ -1,8 +1,8 @@
 //! Requantisation by multiply-adds: levels computed from integer sums with one multiply-add, one rounding and one pair of bounds (`--quantized fast`).
 //!
-//! What stands between the sums of a product and the next quantisation scales, adds constants and clamps: the scale of the product, the offset of its
-//! bytes, a bias, an activation such as ReLU6, and the division, offset and bounds of the quantisation itself. All of that is one function
-//! `clamp(a*x + b)`, whose numbers are combined in f64, one for each feature:
+//! Between the sums of a product and the next quantisation a graph scales, adds constants and clamps: the scale of the product, the offset of its
+//! bytes, a bias, an activation such as ReLU6, and the division, offset and bounds of the quantisation itself. All of these together are one
+//! function `clamp(a*x + b)`, whose numbers are combined in f64, one for each feature:
 //!
 //! | before | after |
 //! |---|---|
