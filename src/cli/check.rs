@@ -3,7 +3,6 @@ use super::args::CheckArgs;
 use super::{ExitStatus, graph, out};
 use crate::diag::{Diagnostic, Error, Group, Result, grouped};
 use crate::model::{Check, ModelFile, check};
-use crate::package::metadata::quantized_json;
 use crate::target::KeptProduct;
 use serde_json::{Value, json};
 
@@ -20,7 +19,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitStatus> {
         let groups: Vec<Value> = grouped(all.iter().cloned()).iter().map(group).collect();
         let (blockers, warnings) = (list(&all), list(&warnings));
         out::json(
-            &json!({"compilable": all.is_empty(), "blockers": blockers, "groups": groups, "warnings": warnings, "quantized": quantized_json(&quantized)}),
+            &json!({"compilable": all.is_empty(), "blockers": blockers, "groups": groups, "warnings": warnings, "quantized": quantized}),
         )?;
     } else if all.is_empty() {
         out::line("compilable")?;

@@ -4,7 +4,7 @@ use super::loop_counts::{KernelLoops, LoopCounts};
 use super::names;
 use crate::codegen::{ABI_VERSION, StackDepths};
 use crate::kernel::{Callee, EntryPoint, HEADER_BYTES, ModelInterface, WeightsFile};
-use crate::target::{KeptProduct, QuantizedProducts, RoundingCounts, Target};
+use crate::target::{RoundingCounts, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub fn metadata(
         "workspace_align": WORKSPACE_ALIGN,
         "weights_bytes": face.weights_bytes,
         "precision": precision_json(&face.reduced),
-        "quantized": quantized_json(&face.quantized),
+        "quantized": &*face.quantized,
         "calls": face.calls.iter().map(call).collect::<Value>(),
     });
     if let Some(file) = &face.file {
@@ -135,17 +135,6 @@ pub fn precision_json(reduced: &RoundingCounts) -> Value {
         "bytes_kept": reduced.bytes_kept,
         "contractions": reduced.contractions,
         "contractions_kept": reduced.contractions_kept,
-    })
-}
-
-/// The products of quantised activations: those on integers, those on floats with the cause, and the number of quantisations that are
-/// multiply-adds.
-pub fn quantized_json(products: &QuantizedProducts) -> Value {
-    let kept = |kept: &KeptProduct| json!({"name": kept.name, "reason": kept.reason});
-    json!({
-        "integers": products.integers,
-        "floats": products.kept.iter().map(kept).collect::<Value>(),
-        "requantizations": products.requantizations,
     })
 }
 

@@ -69,6 +69,7 @@ pub fn describe_code(
         launches: lives.launches,
         weights_bytes: program.weights_bytes,
         workspace_bytes: program.workspace_bytes,
+        quantized: program.quantized.as_ref().clone(),
         flops: program.flops,
         runs: times.map_or(0, |t| t.runs),
     }

@@ -3,6 +3,7 @@ use super::baseline::Baseline;
 use super::graph::GraphColumns;
 use super::overview::{FunctionSummary, NextStep};
 use crate::cluster;
+use crate::target::QuantizedProducts;
 use serde::Serialize;
 
 /// Version of the JSON structure; to be incremented when a reader of the previous version could misread the document.
@@ -230,6 +231,9 @@ pub struct CodeReport {
     pub weights_bytes: u64,
     /// Size of the workspace in bytes.
     pub workspace_bytes: u64,
+    /// Products of quantised activations: which are computed on integers, and what keeps the others on floats.
+    #[serde(skip_serializing_if = "QuantizedProducts::is_empty")]
+    pub quantized: QuantizedProducts,
     /// Floating-point operations of a call; loop bodies count once.
     pub flops: u64,
     /// Number of measured calls; 0: none.

@@ -1,5 +1,6 @@
 //! Products of quantised values: whether they may be computed on integers, and which of a model's are.
 use super::{CodeRequest, MathType};
+use serde::Serialize;
 
 /// Arithmetic of products whose operands a graph rounds to levels of 8 bits by fake quantisation, or by quantisation and dequantisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,19 +28,21 @@ impl QuantizedMath {
     }
 }
 
-/// The products of a model whose activations are quantised: matrix products and convolutions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The products of a model whose activations are quantised: matrix products and convolutions. Serialized, they are what metadata, `check` and
+/// `bench` have under `quantized`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QuantizedProducts {
     /// Names of the products that are computed on integers: their TensorFlow nodes, or their instructions.
     pub integers: Vec<String>,
     /// Products that are computed on floats.
+    #[serde(rename = "floats")]
     pub kept: Vec<KeptProduct>,
     /// Number of quantisations that are one multiply-add of the arrays that they are computed from.
     pub requantizations: usize,
 }
 
 /// A product of quantised activations that is computed on floats.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptProduct {
     /// The TensorFlow node, or the instruction.
     pub name: String,

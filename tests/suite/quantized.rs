@@ -237,13 +237,19 @@ fn quantize(folder: &std::path::Path, more: &[&str]) -> (String, String) {
     (out, told)
 }
 
+/// The error of the first output that `quantize` prints.
+fn first_error(told: &str) -> f64 {
+    let number = told.split("error ").nth(1).and_then(|text| text.split(' ').next()).and_then(|n| n.parse().ok());
+    number.expect("an error is printed")
+}
+
 #[test]
 fn a_float_graph_is_quantised_by_examples() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let (out, told) = quantize(folder.path(), &[]);
     assert!(told.contains("5 of 5 products are quantised"), "{told}");
-    let error = told.split("error ").nth(1).and_then(|text| text.split(' ').next()).and_then(|n| n.parse().ok());
-    assert!(error.is_some_and(|error: f64| error > 1e-4 && error < 0.1), "{told}");
+    let error = first_error(&told);
+    assert!(error > 1e-4 && error < 0.1, "{told}");
     let inspected: Value = serde_json::from_str(&succeed(&["inspect", &out, "--json"])).expect("JSON");
     let text = inspected.to_string();
     assert!(text.contains("FakeQuantWithMinMaxVarsPerChannel") && text.contains("FakeQuantWithMinMaxVars"), "{text}");
@@ -263,6 +269,34 @@ fn products_are_left_in_floats_by_name() {
     assert!(said(&unknown).contains("is no product that could be quantised"), "{}", said(&unknown));
     let model = tfaot(&["quantize", "testdata/saved_model", "--calibrate", feeds, "-o", &out]);
     assert!(!model.status.success());
+}
+
+#[test]
+fn a_budget_keeps_what_costs_most_in_floats() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (_, all) = quantize(folder.path(), &[]);
+    let budget = first_error(&all) / 2.0;
+    let (out, told) = quantize(folder.path(), &["--budget", &budget.to_string()]);
+    assert!(first_error(&told) <= budget, "{told}");
+    let kept = told.lines().filter(|line| line.contains(": quantised alone it costs ")).count();
+    assert!((1..5).contains(&kept), "{told}");
+    assert!(told.contains(&format!("{} of 5 products are quantised", 5 - kept)), "{told}");
+    let inspected: Value = serde_json::from_str(&succeed(&["inspect", &out, "--json"])).expect("JSON");
+    assert!(inspected.to_string().contains("FakeQuantWithMinMaxVars"), "{inspected}");
+    let (_, ample) = quantize(folder.path(), &["--budget", "1"]);
+    assert!(ample.contains("5 of 5 products are quantised"), "{ample}");
+}
+
+#[test]
+fn a_budget_that_no_product_fits_is_refused() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (graph, feeds) = ("testdata/graphs/conv_net/graph.pb", "testdata/graphs/conv_net/feeds.npz");
+    let out = folder.path().join("x.pb").display().to_string();
+    for (budget, problem) in [("1e-12", "no product can be quantised within --budget"), ("0", "is a positive number")] {
+        let refused = tfaot(&["quantize", graph, "--calibrate", feeds, "-o", &out, "--budget", budget]);
+        assert!(!refused.status.success() && said(&refused).contains(problem), "{}", said(&refused));
+        assert!(!std::path::Path::new(&out).exists());
+    }
 }
 
 #[test]

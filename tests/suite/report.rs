@@ -175,6 +175,23 @@ fn the_model_is_told_as_its_user_sees_it() {
     assert!(page.contains("Compiles whole, for ") && page.contains("tfaot verify saved_model --dim 2 --inputs in.npz"));
 }
 
+/// What became integers stands on the first screen and in the data.
+#[test]
+fn products_of_quantised_activations_are_listed() {
+    let graph = "testdata/graphs/quantized_layers/graph.pb";
+    let report = data(graph, &[]);
+    let code = &report["code"][report["models"][0]["code"].as_u64().expect("it compiles") as usize];
+    let integers = code["quantized"]["integers"].as_array().expect("a list");
+    let floats = code["quantized"]["floats"].as_array().expect("a list");
+    let all = integers.len() + floats.len();
+    assert!(all > 0, "{}", code["quantized"]);
+    let page = page(graph, &[]);
+    assert!(page.contains(&format!("{} of {all} products of quantised activations are computed on", integers.len())));
+    for name in integers {
+        assert!(page.contains(&format!("integers: <code>{}</code>", name.as_str().expect("a name"))), "{name}");
+    }
+}
+
 #[test]
 fn each_signature_is_told() {
     let report = data("testdata/signatures", &["--dim", "2"]);

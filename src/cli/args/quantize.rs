@@ -16,6 +16,10 @@ pub struct QuantizeArgs {
     /// Percentage of an activation's values that its range holds in each call: below 100, the farthest values on either side are clamped.
     #[arg(long, value_name = "P", default_value_t = 100.0)]
     pub percentile: f64,
+    /// Largest error of an output on the examples, as a part of its largest element: the products that cost most stay in f32 until all outputs are
+    /// within it.
+    #[arg(long, value_name = "ERROR")]
+    pub budget: Option<f64>,
     /// A product to leave in f32, by its node. Repeats.
     #[arg(long, value_name = "NODE")]
     pub keep: Vec<String>,

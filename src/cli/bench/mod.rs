@@ -139,7 +139,7 @@ impl Measurement<'_> {
             "cpu": target.cpu,
             "weights_bytes": face.weights_bytes,
             "precision": metadata::precision_json(&built.program.reduced),
-            "quantized": metadata::quantized_json(&built.program.quantized),
+            "quantized": &*built.program.quantized,
             "change": change,
         }))
     }

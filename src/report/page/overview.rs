@@ -7,6 +7,7 @@ use super::words::{
 use crate::report::baseline::{Baseline, FigureComparison, FigureUnit};
 use crate::report::model::{CodeReport, KernelReport, Report};
 use crate::report::overview::{BlockingCause, FunctionSummary, InterfaceTensor};
+use crate::target::QuantizedProducts;
 use std::fmt::Write;
 
 /// Number of kernels that the first screen shows.
@@ -45,6 +46,7 @@ fn function(out: &mut String, report: &Report, model: &FunctionSummary, named: b
     }
     if let Some(code) = code(report, model) {
         facts(out, model, code);
+        quantized_products(out, &code.quantized);
     }
     causes(out, &model.blocked);
     out.push_str("<div class=\"ends\">\n");
@@ -110,6 +112,23 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
         let _ = writeln!(out, "<div><dt>{what}</dt><dd>{figure}<small>{about}</small></dd></div>");
     }
     out.push_str("</dl>\n");
+}
+
+/// Renders how many products of quantised activations are computed on integers, and, collapsed, which; nothing if there are none.
+fn quantized_products(out: &mut String, products: &QuantizedProducts) {
+    if products.is_empty() {
+        return;
+    }
+    let integers = products.integers.iter().map(|name| format!("<li>integers: <code>{}</code></li>\n", escaped(name)));
+    let floats = products.kept.iter().map(|kept| {
+        format!("<li>floats: <code>{}</code>, as {}</li>\n", escaped(&kept.name), text_to_html(kept.reason))
+    });
+    let _ = writeln!(
+        out,
+        "<details class=\"quantized\"><summary>{}</summary><ul>\n{}</ul></details>",
+        text_to_html(&products.to_string()),
+        floats.chain(integers).collect::<String>()
+    );
 }
 
 /// A count with a unit, such as `1.25 million`.
