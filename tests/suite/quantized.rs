@@ -320,6 +320,25 @@ fn fast_levels_of_layers_are_at_most_one_off() {
     }
 }
 
+/// A sum of integers that wraps around is not the sum of their numbers.
+#[test]
+fn fast_code_adds_integers_that_may_wrap_around_as_integers() {
+    let lowered = parse(
+        "HloModule m\nENTRY e {\n x = s32[8] parameter(0)\n by = s32[] constant(100)\n bys = s32[8] broadcast(by), dimensions={}\n \
+         sum = s32[8] add(x, bys)\n f = f32[8] convert(sum)\n s = f32[] constant(0.5)\n ss = f32[8] broadcast(s), dimensions={}\n \
+         scaled = f32[8] multiply(f, ss)\n whole = f32[8] floor(scaled)\n low = f32[] constant(0)\n high = f32[] constant(255)\n \
+         lows = f32[8] broadcast(low), dimensions={}\n highs = f32[8] broadcast(high), dimensions={}\n \
+         q = f32[8] clamp(lows, whole, highs)\n ROOT r = u8[8] convert(q) }\n",
+    );
+    let x = [i32::MAX, i32::MAX - 99, i32::MIN, -100, -99, 0, 7, 1000];
+    let args = [Tensor::of(&[8], &x)];
+    let mut request = request(LINUX, "x86-64-v3");
+    request.precision.quantized = QuantizedMath::Fast;
+    let (_, program) = compile::plan(lowered, "t", "t", &request).expect("kernels");
+    let got = tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run");
+    assert_eq!(got[0].view::<u8>()[..], [0, 0, 0, 0, 0, 50, 53, 255]);
+}
+
 #[test]
 fn a_nan_is_some_level_of_fast_code() {
     let lowered = parse(&layer(4).text);

@@ -46,6 +46,11 @@ impl FeatureNumbers {
         self.values.iter().all(|v| v.is_finite())
     }
 
+    /// The largest magnitude of a number.
+    pub fn largest_magnitude(&self) -> f64 {
+        self.values.iter().fold(0.0, |largest, v| v.abs().max(largest))
+    }
+
     /// A function of each number; `None` if a result is infinite or NaN.
     pub fn map(&self, function: impl Fn(f64) -> f64) -> Option<FeatureNumbers> {
         let values = self.values.iter().map(|&v| function(v)).collect();

@@ -14,7 +14,7 @@
 //! Rounding of f32 between these steps is left out, so that a value that near to the border between two levels may get the other one; values
 //! exactly on a border are rounded up. Rounding is monotonic, so that bounds before it become bounds of levels. A NaN becomes some level.
 use super::feature_numbers::FeatureNumbers;
-use super::value_range::mask_of_nan_select;
+use super::value_range::{convolution_term_count, dot_term_count, mask_of_nan_select};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::constant::splat_of;
@@ -125,11 +125,11 @@ impl LinearForm {
                 _ => None,
             },
             ScalarOp::Clamp => Some(of(1, bounds).hold(splat(0)?, splat(2)?)),
-            ScalarOp::Floor => of(0, bounds).round_down(),
+            ScalarOp::Floor => Some(of(0, bounds).round_down()),
             ScalarOp::RoundNearestEven | ScalarOp::RoundNearestAfz => {
                 let form = of(0, bounds);
                 // what is whole already stays as it is
-                if form.is_whole { Some(form) } else { form.shift(&FeatureNumbers::splat(0.5))?.round_down() }
+                Some(if form.is_whole { form } else { form.shift(&FeatureNumbers::splat(0.5))?.round_down() })
             }
             _ => None,
         }
@@ -144,14 +144,16 @@ impl LinearForm {
             && editor.dtype(integers) == Some(DType::S32)
             && let Some(by) = FeatureNumbers::of_constant(editor, editor.resolve(editor.operand(integers, 1)))
         {
-            // the offset of bytes, whose sums are far from wrapping around
-            return Self::of_source(editor.resolve(editor.operand(integers, 0))).shift(&by);
+            let sums = editor.resolve(editor.operand(integers, 0));
+            if is_within_32_bits(editor, sums, &by) {
+                return Self::of_source(sums).shift(&by);
+            }
         }
         Some(Self::of_source(integers))
     }
 
     fn scale(mut self, by: &FeatureNumbers) -> Option<LinearForm> {
-        if self.is_whole || !by.is_finite() {
+        if self.is_whole {
             return None;
         }
         if self.has_bounds() {
@@ -196,9 +198,8 @@ impl LinearForm {
         self
     }
 
-    fn round_down(mut self) -> Option<LinearForm> {
-        (self.least, self.most, self.is_whole) = (self.least.floor(), self.most.floor(), true);
-        Some(self)
+    fn round_down(self) -> LinearForm {
+        LinearForm { least: self.least.floor(), most: self.most.floor(), is_whole: true, ..self }
     }
 
     fn has_bounds(&self) -> bool {
@@ -294,6 +295,17 @@ pub fn requantize(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Whether `sums + by`, in 32 bits, is the mathematical sum: `sums` is a product of bytes with few enough terms.
+fn is_within_32_bits(editor: &Editor, sums: InstId, by: &FeatureNumbers) -> bool {
+    let terms = match editor.op(sums) {
+        Op::Dot(d) => dot_term_count(editor, sums, d),
+        Op::Convolution(d) => convolution_term_count(editor, sums, d),
+        _ => return false,
+    };
+    let are_bytes = editor.operands(sums).iter().all(|&o| editor.dtype(o).is_some_and(|dtype| dtype.bits() == 8));
+    are_bytes && terms as f64 * LARGEST_BYTE * LARGEST_BYTE + by.largest_magnitude() <= f64::from(i32::MAX)
 }
 
 /// Whether an instruction is what [`LinearForm::write_levels`] writes.
