@@ -160,7 +160,7 @@ impl FunctionEmitter<'_> {
         let (slow, join) = (self.fresh_label(), self.fresh_label());
         self.push_line(&format!("br i1 {}, label %{slow}, label %{join}", any.text));
         self.begin_block(&slow);
-        let made = make(self);
+        let made = self.emit_branch(make);
         for ((new, old), slot) in made.iter().zip(values).zip(&slots) {
             let mixed = select(self, cond, new, old);
             self.push_line(&format!("store {} {}, ptr {slot}", mixed.ty(), mixed.text));

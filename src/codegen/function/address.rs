@@ -52,10 +52,10 @@ impl FunctionEmitter<'_> {
         let (name, constant) = self.split_constant_part(&index.scale(size))?;
         let mut at = base;
         if let Some(name) = name {
-            at = self.push_instruction(&format!("getelementptr i8, ptr {at}, i64 {name}"), DType::U64, 1).text;
+            at = self.address_instruction(format!("getelementptr i8, ptr {at}, i64 {name}"));
         }
         if constant != 0 {
-            at = self.push_instruction(&format!("getelementptr i8, ptr {at}, i64 {constant}"), DType::U64, 1).text;
+            at = self.address_instruction(format!("getelementptr i8, ptr {at}, i64 {constant}"));
         }
         Ok(at)
     }
@@ -84,14 +84,14 @@ impl FunctionEmitter<'_> {
                         constant += i.div_euclid(*n) * c;
                         continue;
                     }
-                    Err(name) => self.push_instruction(&format!("udiv i64 {name}, {n}"), DType::S64, 1).text,
+                    Err(name) => self.address_instruction(format!("udiv i64 {name}, {n}")),
                 },
                 Atom::Rem(x, n) => match self.element_offset(x)? {
                     Ok(i) => {
                         constant += i.rem_euclid(*n) * c;
                         continue;
                     }
-                    Err(name) => self.push_instruction(&format!("urem i64 {name}, {n}"), DType::S64, 1).text,
+                    Err(name) => self.address_instruction(format!("urem i64 {name}, {n}")),
                 },
                 Atom::Clamp(x, low, high) => match self.element_offset(x)? {
                     Ok(i) => {
@@ -99,17 +99,8 @@ impl FunctionEmitter<'_> {
                         continue;
                     }
                     Err(name) => {
-                        let up = self.push_instruction(
-                            &format!("call i64 @llvm.smax.i64(i64 {name}, i64 {low})"),
-                            DType::S64,
-                            1,
-                        );
-                        self.push_instruction(
-                            &format!("call i64 @llvm.smin.i64(i64 {}, i64 {high})", up.text),
-                            DType::S64,
-                            1,
-                        )
-                        .text
+                        let up = self.address_instruction(format!("call i64 @llvm.smax.i64(i64 {name}, i64 {low})"));
+                        self.address_instruction(format!("call i64 @llvm.smin.i64(i64 {up}, i64 {high})"))
                     }
                 },
                 Atom::Value(e) => {
@@ -120,14 +111,10 @@ impl FunctionEmitter<'_> {
                     convert::convert(self, &value, DType::S64).text
                 }
             };
-            let scaled = if *c == 1 {
-                term
-            } else {
-                self.push_instruction(&format!("mul nsw i64 {term}, {c}"), DType::S64, 1).text
-            };
+            let scaled = if *c == 1 { term } else { self.address_instruction(format!("mul nsw i64 {term}, {c}")) };
             total = Some(match total {
                 None => scaled,
-                Some(sum) => self.push_instruction(&format!("add nsw i64 {sum}, {scaled}"), DType::S64, 1).text,
+                Some(sum) => self.address_instruction(format!("add nsw i64 {sum}, {scaled}")),
             });
         }
         Ok((total, constant))
@@ -139,7 +126,7 @@ impl FunctionEmitter<'_> {
         Ok(match name {
             None => Ok(constant),
             Some(name) if constant == 0 => Err(name),
-            Some(name) => Err(self.push_instruction(&format!("add nsw i64 {name}, {constant}"), DType::S64, 1).text),
+            Some(name) => Err(self.address_instruction(format!("add nsw i64 {name}, {constant}"))),
         })
     }
 

@@ -1,6 +1,7 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
 mod access;
 mod address;
+mod address_values;
 mod eval;
 mod stmts;
 
@@ -47,6 +48,7 @@ pub struct FunctionEmitter<'a> {
     /// Number of active lanes in a masked loop; `None` outside of one.
     pub(super) valid: Option<u64>,
     memo: HashMap<ExprId, Val>,
+    addresses: address_values::AddressValues,
     bases: HashMap<BufId, String>,
     base_text: String,
     slots: Vec<BufId>,
@@ -91,6 +93,7 @@ impl<'a> FunctionEmitter<'a> {
             lane: None,
             valid: None,
             memo: HashMap::new(),
+            addresses: address_values::AddressValues::default(),
             bases: HashMap::new(),
             base_text: String::new(),
             slots: Vec::new(),

@@ -74,7 +74,7 @@ impl FunctionEmitter<'_> {
             Stmt::If { cond, body } => {
                 let (yes, no) = (self.fresh_label(), self.fresh_label());
                 self.branch(*cond, &yes, &no)?;
-                self.emit_stmts(body)?;
+                self.emit_branch(|f| f.emit_stmts(body))?;
                 self.push_line(&format!("br label %{no}"));
                 self.begin_block(&no);
                 Ok(())
@@ -84,7 +84,7 @@ impl FunctionEmitter<'_> {
                 self.push_line(&format!("br label %{head}"));
                 self.begin_block(&head);
                 self.branch(*cond, &yes, &no)?;
-                self.emit_stmts(body)?;
+                self.emit_branch(|f| f.emit_stmts(body))?;
                 self.push_line(&format!("br label %{head}"));
                 self.begin_block(&no);
                 Ok(())
@@ -144,7 +144,7 @@ impl FunctionEmitter<'_> {
         self.begin_block(&inside);
         self.push_line(&format!("{iv} = phi i64 [ 0, %{pre} ], [ {next}, %{latch} ]"));
         self.bindings[var.index()] = Binding::Name(iv.clone());
-        body(self)?;
+        self.emit_branch(body)?;
         self.bindings[var.index()] = Binding::Unbound;
         self.push_line(&format!("br label %{latch}"));
         self.begin_block(&latch);
@@ -171,7 +171,7 @@ impl FunctionEmitter<'_> {
         self.push_line(&format!("br i1 {}, label %{inside}, label %{done}", more.text));
         self.begin_block(&inside);
         self.bindings[var.index()] = Binding::Name(iv.clone());
-        self.emit_stmts(body)?;
+        self.emit_branch(|f| f.emit_stmts(body))?;
         self.bindings[var.index()] = Binding::Unbound;
         self.push_line(&format!("br label %{latch}"));
         self.begin_block(&latch);

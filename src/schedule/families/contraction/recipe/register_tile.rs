@@ -165,7 +165,12 @@ pub fn choose_tile(
 
 /// Predicted time of the best tile, in cycles.
 pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> f64 {
-    candidate_tiles(target.machine(), dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+    least_cycles(&candidate_tiles(target.machine(), dtype, cover))
+}
+
+/// Predicted time of the fastest of these tiles, in cycles.
+pub fn least_cycles(tiles: &[(f64, RegisterTile)]) -> f64 {
+    tiles.iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Chooses the outermost loop with the least traffic from far memory, unless a measured choice says otherwise.

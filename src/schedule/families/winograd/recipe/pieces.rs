@@ -20,6 +20,16 @@ pub struct ProductRows {
 impl ProductRows {
     /// Rows of products with so many columns: number and distance along each axis.
     pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &KernelTarget<'_>) -> ProductRows {
+        ProductRows::with_cycles(w, rows, columns, target).0
+    }
+
+    /// Rows of products as [`ProductRows::new`] makes them, and the cycles that the fastest tile takes at a point.
+    pub fn with_cycles(
+        w: &Winograd,
+        rows: &[(u64, u64)],
+        columns: u64,
+        target: &KernelTarget<'_>,
+    ) -> (ProductRows, f64) {
         let all: Vec<ContractionAxis> =
             rows.iter().map(|&(extent, a)| ContractionAxis { extent, a: a as i64, b: 0 }).collect();
         let mut axes = merge_axes(&all);
@@ -28,7 +38,9 @@ impl ProductRows {
         }
         let cover = ProductRows::cover(w, &axes, columns);
         let form = register_tile::tuning_key(target, DType::F32, cover, extent_product(&axes), w.point_count());
-        ProductRows { tile: register_tile::best_tile(target, DType::F32, cover, &form), axes, form }
+        let tiles = register_tile::candidate_tiles(target.machine(), DType::F32, cover);
+        let cycles = register_tile::least_cycles(&tiles);
+        (ProductRows { tile: register_tile::choose_tile(target, tiles, DType::F32, &form), axes, form }, cycles)
     }
 
     fn cover(w: &Winograd, axes: &[ContractionAxis], columns: u64) -> TiledExtents {

@@ -4,11 +4,9 @@
 //! one axis a strip is of a line, or of a few short lines, and on the stack.
 use super::panels::NARROW;
 use super::{ConvolutionPiece, OF_SQUARE, ProductRows, Winograd};
-use crate::schedule::families::contraction::recipe::register_tile::{self, TiledExtents};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
-use crate::tensor::DType;
 
 /// Upper limit in bytes of weights that strips read from the third-level cache: with 2.2 MB (80 channels to 192) strips of 9 tiles take
 /// as long as of 27, and a twentieth less than three kernels.
@@ -110,19 +108,10 @@ pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: 
     let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
     let cuts = (1..=MOST_TILES.min(w.result_tiles())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
-        let rows = ProductRows::new(w, &[(tiles, w.inputs)], width, target);
-        let cover = TiledExtents {
-            height: 1,
-            width: tiles,
-            columns: width,
-            sum: w.inputs,
-            stride: 4 * w.inputs,
-            adds_apart: false,
-        };
+        let (rows, of_point) = ProductRows::with_cycles(w, &[(tiles, w.inputs)], width, target);
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
-        let products =
-            read.max(w.point_count() as f64 * panels * register_tile::predicted_cycles(target, DType::F32, cover));
+        let products = read.max(w.point_count() as f64 * panels * of_point);
         let cycles = products + transform_cycles(w, target.machine().lanes(4), tiles);
         let strips = w.result_tiles().div_ceil(tiles);
         let piece = ConvolutionPiece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
