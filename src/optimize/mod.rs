@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
+pub use expand::fft::kernel::fft_radices;
 use expand::inline_module;
 pub use expand::{EXPANSIONS, replace_foreign_calls};
 pub use host_calls::{HOST_CALL, HostCall, HostCalls, separate_host_calls};

@@ -10,7 +10,7 @@ mod collectives;
 mod custom_call;
 mod depthwise;
 mod empty;
-mod fft;
+pub mod fft;
 mod foreign;
 mod map;
 mod products;

@@ -7,6 +7,7 @@ pub mod depthwise;
 pub mod dot;
 pub mod exchange;
 pub mod filter;
+pub mod fourier;
 pub mod linalg;
 pub mod plane_sums;
 pub mod pointwise;
@@ -43,6 +44,7 @@ pub const FAMILIES: &[&Family] = &[
     &reduce::FAMILY,
     &scatter::FAMILY,
     &select_and_scatter::FAMILY,
+    &fourier::FAMILY,
     &linalg::CHOLESKY,
     &linalg::TRIANGULAR_SOLVE,
     &sort::SORT,

@@ -2,7 +2,7 @@
 //!
 //! With `z[j] = x[2j] + i·x[2j+1]` and its transform Z, the transforms of the elements with even and with odd indices are
 //! `E[k] = (Z[k] + Z*[m-k]) / 2` and `O[k] = (Z[k] - Z*[m-k]) / 2i`, and `X[k] = E[k] + w(n)^k · O[k]` for k from 0 to m.
-use super::{ComplexPair, divide_by_length, join_parts, split_parts, table, transform_lines, unit_root};
+use super::{ComplexPair, table, transform_lines, unit_root};
 use crate::hlo::attrs::PadDim;
 use crate::hlo::{Builder, InstId, Op};
 use std::f64::consts::TAU;
@@ -14,9 +14,12 @@ pub fn transform(b: &mut Builder, x: InstId, n: u64) -> ComplexPair {
     dims[last] = m;
     let lines = dims.iter().product::<u64>() / m;
     let pairs = b.reshape(x, &[lines, m, 2]);
-    let packed = b.transpose(pairs, &[0, 2, 1]);
-    let done = transform_lines(b, packed, m, false);
-    let z = split_parts(b, done, &dims);
+    let [re, im] = [0, 1].map(|at| {
+        let part = b.slice_axis(pairs, 2, at, at + 1);
+        b.reshape(part, &[lines, m])
+    });
+    let done = transform_lines(b, ComplexPair { re, im: Some(im) }, false);
+    let z = done.map_both(b, |b, x| b.reshape(x, &dims));
     let grown = z.map_both(b, |b, x| {
         let first = b.slice_axis(x, last, 0, 1);
         b.concatenate(&[x, first], last)
@@ -54,12 +57,14 @@ pub fn inverse_transform(b: &mut Builder, x: ComplexPair, n: u64) -> InstId {
         b.slice_axis(x, last, 0, m)
     };
     let (re, im) = (b.sub(even_re, odd.1), b.add(even_im, odd.0));
-    let packed = ComplexPair { re: first(b, re), im: Some(first(b, im)) };
-    let packed = join_parts(b, packed);
-    let done = transform_lines(b, packed, m, true);
-    let done = divide_by_length(b, done, m);
-    let pairs = b.transpose(done, &[0, 2, 1]);
     let mut dims = b.dims(x.re).to_vec();
+    let lines = dims[..last].iter().product::<u64>();
+    let packed = ComplexPair { re: first(b, re), im: Some(first(b, im)) };
+    let packed = packed.map_both(b, |b, x| b.reshape(x, &[lines, m]));
+    let done = transform_lines(b, packed, true);
+    let im = done.imaginary_or_zero(b);
+    let parts = [done.re, im].map(|x| b.reshape(x, &[lines, m, 1]));
+    let pairs = b.concatenate(&parts, 2);
     dims[last] = n;
     b.reshape(pairs, &dims)
 }
