@@ -62,6 +62,9 @@ impl ExecutionPorts {
     pub const NEOVERSE_N1: ExecutionPorts = ExecutionPorts { micro_ops: Some(3.0), ..ExecutionPorts::X86 };
 }
 
+/// Vector products of words that start per cycle where another instruction adds them to the sums: two instructions on three ports, and so many were
+/// measured on Zen 3, whose four ports share them unevenly.
+pub const PRODUCTS_ADDED_APART: f64 = 1.5;
 /// Bytes per cycle that a matrix product reads of its panel from the second-level cache.
 pub const L2_BYTES: f64 = 32.0;
 /// Bytes per cycle of weights from the second-level cache if each row reads them again: fewer, as each row starts a new stream.

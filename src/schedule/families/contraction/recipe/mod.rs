@@ -17,7 +17,7 @@ use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
-use crate::target::{DotInstruction, LINE, LoopOrder, MathType};
+use crate::target::{LINE, LoopOrder, MathType};
 use crate::tensor::DType;
 
 /// Number of chunks that a kernel should have for threads to share it evenly.
@@ -189,7 +189,7 @@ impl ProductFacts<'_> {
         let words = self.word_products(sum, target);
         let terms = words.map_or(k, |words| k / words.terms_per_word());
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
-        let adds_apart = words.is_some_and(|words| words.instruction == DotInstruction::Pmaddwd);
+        let adds_apart = words.is_some_and(WordProducts::adds_apart);
         let cover = TiledExtents { height, width, columns: n, sum: terms, stride, adds_apart };
         let is_bf16 = words.is_some() && dtype == DType::F32;
         let has_blocks = is_bf16 && target.machine().bf16_tiles && given.is_none();

@@ -52,6 +52,11 @@ impl WordProducts {
         self.instruction.terms_per_word()
     }
 
+    /// Whether a separate instruction adds the products to the sums.
+    pub fn adds_apart(self) -> bool {
+        self.instruction == DotInstruction::Pmaddwd
+    }
+
     /// Whether the top bit of each byte of the left side is flipped.
     pub fn is_left_flipped(self) -> bool {
         self.added != 0
