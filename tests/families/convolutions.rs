@@ -1,5 +1,5 @@
 //! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
-//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, `chain`: a depthwise one after another, and
+//! `transposed`, `winograd` and `byte_winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, `chain`: a depthwise one after another, and
 //! `separable`: a 1x1 one after a depthwise one; `byte_convolutions` and `byte_depthwise`: of bytes.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
@@ -72,6 +72,17 @@ pub fn transposed(r: &mut Random) -> Case {
 }
 
 pub fn winograd(r: &mut Random) -> Case {
+    square(r, [DType::F32; 3], [&[16, 24, 32, 33, 48], &[16, 24, 32, 31, 48]])
+}
+
+/// What Winograd's method may make of bytes: most by weights with a sign, and sums of 32 bits.
+pub fn byte_winograd(r: &mut Random) -> Case {
+    let types = [r.of(&[DType::S8, DType::U8]), r.of(&[DType::S8, DType::S8, DType::S8, DType::U8]), DType::S32];
+    square(r, types, [&[16, 32, 48, 64, 24], &[16, 24, 32, 40, 28]])
+}
+
+/// A window of 3x3 and stride 1 over many channels, of so many that are read and made.
+fn square(r: &mut Random, types: [DType; 3], channels: [&[u64]; 2]) -> Case {
     // planes so large that they are done strip by strip
     let large = r.below(15) == 0;
     let (least, most) = if large { (36, 34) } else { (3, 20) };
@@ -88,9 +99,9 @@ pub fn winograd(r: &mut Random) -> Case {
         })
         .collect();
     let most = if large { 3 } else { 5 };
-    let (per_in, per_out) = (r.of(&[16, 24, 32, 33, 48][..most]), r.of(&[16, 24, 32, 31, 48][..most]));
+    let [per_in, per_out] = channels.map(|all| r.of(&all[..most]));
     let batch = some(r, 2);
-    write(r, Convolution { types: [DType::F32; 3], batch, axes, groups: 1, per_in, per_out })
+    write(r, Convolution { types, batch, axes, groups: 1, per_in, per_out })
 }
 
 /// What Winograd's method may make along one axis: long, dilated and strided windows with many channels.

@@ -47,7 +47,7 @@ families! {
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow byte_products;
     attention: attention;
-    convolutions: convolution depthwise transposed winograd winograd1d chain separable byte_convolutions byte_depthwise;
+    convolutions: convolution depthwise transposed winograd byte_winograd winograd1d chain separable byte_convolutions byte_depthwise;
     filters: filter;
     order: sort top_k;
     places: gather slices scatter;

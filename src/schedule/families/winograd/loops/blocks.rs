@@ -13,13 +13,13 @@ impl<'a> Emitter<'a> {
     pub(super) fn emit_winograd_blocks(&mut self, conv: &WinogradConvolution<'_>, blocks: &BlockSplit) -> Result<()> {
         let WinogradConvolution { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = blocks.piece.point_strides(w);
-        let memory = |s: &mut Self, elements: u64| s.allocate_on_stack(DType::F32, elements);
+        let memory = |s: &mut Self, dtype: DType, elements: u64| s.allocate_on_stack(dtype, elements);
         let products = self.emit_piece_products(conv, &blocks.piece, memory)?;
 
         let mut e = self.start_kernel(ids.0);
         let k = &mut e.k;
         let place = BlockPosition { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.add_var(n)), blocks };
-        let mut body = place.inputs(k, self.processor_lanes(DType::F32), conv, products.c.left, of_inputs);
+        let mut body = place.inputs(k, self.processor_lanes(w.types.points), conv, products.c.left, of_inputs);
         body.push(self.emit_piece_panels(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
             let steps = blocks.made.map(|n| e.k.add_var(n));
             let (number, tile) = (e.k.add_var(w.size[blocks.across]), e.k.add_var(w.along[0].tiles));

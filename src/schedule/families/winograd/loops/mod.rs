@@ -10,6 +10,7 @@ use crate::schedule::families::contraction::loops::operands::{Contraction, Contr
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, merge_axes};
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::point_stride;
@@ -102,7 +103,7 @@ impl<'a> Emitter<'a> {
                 let inputs = self.emit_winograd_inputs(&conv);
                 let of_sums = point_stride(w.result_tiles() * w.outputs);
                 let sums = ValueBuffers {
-                    leaves: vec![self.allocate_buffer(DType::F32, w.point_count() * of_sums)],
+                    leaves: vec![self.allocate_buffer(w.types.sums, w.point_count() * of_sums)],
                     layout: None,
                 };
                 match panels {
@@ -131,7 +132,7 @@ impl<'a> Emitter<'a> {
         let rows: Vec<ContractionAxis> =
             rows.iter().map(|&(extent, a)| ContractionAxis { extent, a: a as i64, b: 0 }).collect();
         let numbers = Tensor::new(
-            DType::F32,
+            w.types.points,
             vec![w.point_count(), w.term_count(), w.outputs],
             conv.transform_constant_weights()?,
         );
@@ -140,6 +141,11 @@ impl<'a> Emitter<'a> {
         let c = point_products(w, memory, merge_axes(&rows), w.outputs, &inputs.contracted_axes(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         self.emit_contraction(KernelRoot { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
+    }
+
+    /// Lanes of the vectors in which weights are transformed for products of `rows`.
+    fn weight_lanes(&self, w: &Winograd, rows: &ProductRows) -> u64 {
+        (rows.tile.lanes * w.types.terms_per_word()).min(self.processor_lanes(w.types.points))
     }
 
     /// Launches kernel `k`, which computes products of `rows`: `body` inside `loops`, with `flops` floating-point operations.
@@ -178,7 +184,7 @@ impl<'a> Emitter<'a> {
         let (w, panel) = (conv.w, right.term);
         let of_point = w.row_point_stride(panel);
         let to = PanelRow { buf: right.packed, first: &right.b, columns: panel, point: of_point };
-        let lanes = products.rows.tile.lanes.min(self.processor_lanes(DType::F32));
+        let lanes = self.weight_lanes(w, products.rows);
         let mut body = conv.emit_row_weights(&mut e.k, source, row, &to, lanes);
         let further = w.row_points();
         let (j, at) = match further {
@@ -222,7 +228,8 @@ impl<'a> Emitter<'a> {
         for row in split_into_tiles(&mut e.k, number, tiled, tall) {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
-            let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
+            let order = conv.w.types.words.map_or(PanelOrder::Plain, PanelOrder::Words);
+            let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, order, ..right.clone() };
             let root = KernelRoot { id: conv.ids.0, anchor: conv.ids.1, out: sums };
             let one = self.emit_tile(e, root, c, &merge_axes(&c.sum), part, &nowhere)?;
             body.extend(guard_by_tiles(&mut e.k, &[&row], one));
@@ -263,7 +270,7 @@ fn point_products(
         b *= axis.extent as i64;
     }
     Contraction {
-        dtype: DType::F32,
+        dtype: w.types.sums,
         left,
         right,
         a0: 0,

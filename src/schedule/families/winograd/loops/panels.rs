@@ -71,7 +71,7 @@ impl<'a> Emitter<'a> {
     /// Allocates memory for the weights of a row of points.
     fn for_row(&mut self, conv: &WinogradConvolution<'_>, panels: &ProductPanels, of_row: u64) -> BufId {
         match panels.on_stack[1] {
-            true => self.allocate_on_stack(DType::F32, of_row),
+            true => self.allocate_on_stack(conv.w.types.points, of_row),
             false => self.allocate_weights(conv, panels.groups * panels.parts * of_row),
         }
     }
@@ -90,8 +90,8 @@ impl<'a> Emitter<'a> {
         let weights = self.untransformed_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
-            true => self.allocate_on_stack(DType::F32, w.point_count() * of_sums),
-            false => self.allocate_buffer(DType::F32, panels.groups * w.point_count() * of_sums),
+            true => self.allocate_on_stack(w.types.sums, w.point_count() * of_sums),
+            false => self.allocate_buffer(w.types.sums, panels.groups * w.point_count() * of_sums),
         };
         // only one panel of the sums is there at a time
         let right = ContractionRight::Buffer(packed);

@@ -10,17 +10,18 @@ use crate::schedule::loops::prelude::*;
 type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut KernelBuilder, ColumnRange) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
-    /// The products of a piece; `memory` allocates inputs and sums of given sizes. Emits the kernel that transforms the weights, unless
+    /// The products of a piece; `memory` allocates inputs and sums of given types and sizes. Emits the kernel that transforms the weights, unless
     /// they are transformed at compile time.
     pub(super) fn emit_piece_products<'c>(
         &mut self,
         conv: &WinogradConvolution<'_>,
         piece: &'c ConvolutionPiece,
-        memory: impl Fn(&mut Self, u64) -> BufId,
+        memory: impl Fn(&mut Self, DType, u64) -> BufId,
     ) -> Result<Products<'c>> {
         let (w, rows, [of_inputs, of_sums]) = (conv.w, &piece.rows, piece.point_strides(conv.w));
-        let [inputs, sums] = [of_inputs, of_sums].map(|n| memory(self, w.point_count() * n));
-        let packed = self.panel_weights(conv, rows.panel_columns(), rows.tile.lanes)?;
+        let inputs = memory(self, w.types.points, w.point_count() * of_inputs);
+        let sums = memory(self, w.types.sums, w.point_count() * of_sums);
+        let packed = self.panel_weights(conv, rows)?;
         let memory = PointProducts { left: inputs, right: ContractionRight::Buffer(packed), of_inputs, of_sums };
         // only one panel of the sums is there at a time
         let c = point_products(w, memory, rows.axes.clone(), rows.panel_columns(), &piece.sum);

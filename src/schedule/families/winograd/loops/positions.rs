@@ -43,21 +43,22 @@ impl PaddedAxisPositions {
         self.all[i].0.scale(stride)
     }
 
-    /// Selects `value` if position `i` and all `others` are inside, else zero.
+    /// Selects `value`, of type `dtype`, if position `i` and all `others` are inside, else zero.
     pub(in crate::schedule) fn select_or_zero(
         &self,
         k: &mut Kernel,
         i: usize,
         others: &[(&PaddedAxisPositions, usize)],
         value: ExprId,
+        dtype: DType,
     ) -> ExprId {
         let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
         let flags: Vec<ExprId> = flags.collect();
         let Some(inside) = flags.into_iter().reduce(|x, y| k.add_op(ScalarOp::And, &[x, y], DType::Pred)) else {
             return value;
         };
-        let zero = constant_of_number(k, DType::F32, 0.0);
-        k.add_op(ScalarOp::Select, &[inside, value, zero], DType::F32)
+        let zero = constant_of_number(k, dtype, 0.0);
+        k.add_op(ScalarOp::Select, &[inside, value, zero], dtype)
     }
 
     /// Wraps `body` in the variables that the positions need.

@@ -12,9 +12,9 @@ impl<'a> Emitter<'a> {
     pub(super) fn emit_winograd_strips(&mut self, conv: &WinogradConvolution<'_>, strips: &Strips) -> Result<()> {
         let WinogradConvolution { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = strips.piece.point_strides(w);
-        let memory = |s: &mut Self, elements: u64| match strips.on_stack {
-            true => s.allocate_on_stack(DType::F32, elements),
-            false => s.allocate_buffer(DType::F32, strips.bands * elements),
+        let memory = |s: &mut Self, dtype: DType, elements: u64| match strips.on_stack {
+            true => s.allocate_on_stack(dtype, elements),
+            false => s.allocate_buffer(dtype, strips.bands * elements),
         };
         let products = self.emit_piece_products(conv, &strips.piece, memory)?;
 
@@ -29,7 +29,7 @@ impl<'a> Emitter<'a> {
         let first = place.tile_in_memory(strips_per_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
         let read = conv.tile_origin(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
         let to = PointMemory { buf: products.c.left, first, apart: of_inputs };
-        let tile = conv.emit_tile_inputs(k, self.processor_lanes(DType::F32), place.loops[0], &read, &to);
+        let tile = conv.emit_tile_inputs(k, self.processor_lanes(w.types.points), place.loops[0], &read, &to);
         let mut body = vec![place.loop_over_tiles(k, strips, tile)];
         body.push(self.emit_piece_panels(&mut e, conv, &products, &of_band, &mut |s, e, columns| {
             let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();

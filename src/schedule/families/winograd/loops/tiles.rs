@@ -90,7 +90,7 @@ impl<'a> Emitter<'a> {
     /// Launches the kernel that transforms each tile of the input.
     pub(super) fn emit_winograd_inputs(&mut self, conv: &WinogradConvolution<'_>) -> TransformedInputs {
         let (w, inputs) = (conv.w, InputLayout::new(conv.w));
-        let buf = self.allocate_buffer(DType::F32, w.point_count() * inputs.point);
+        let buf = self.allocate_buffer(w.types.points, w.point_count() * inputs.point);
         let mut k = Kernel {
             label: format!("tiles of {}", instruction_label(self.scope.comp, conv.ids.0)),
             ..Kernel::default()
@@ -103,7 +103,7 @@ impl<'a> Emitter<'a> {
         let first = conv.tile_origin(&k, &loops, position);
         let body = conv.emit_tile_inputs(
             &mut k,
-            self.processor_lanes(DType::F32),
+            self.processor_lanes(w.types.points),
             loops[0],
             &first,
             &PointMemory { buf, first: to, apart: inputs.point },
@@ -146,7 +146,7 @@ impl<'a> Emitter<'a> {
         ColumnRange { first, count: columns }: ColumnRange,
         sums: &PointMemory,
     ) -> Result<Vec<Stmt>> {
-        let (w, lanes) = (conv.w, self.processor_lanes(DType::F32));
+        let (w, lanes) = (conv.w, self.processor_lanes(conv.w.types.sums));
         let mut body = Vec::new();
         for shares in all_shares(&mut e.k, w, &spot.tiles) {
             let (block, lane) = (e.k.add_var(columns / lanes), e.k.add_var(lanes));
@@ -171,7 +171,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let WinogradConvolution { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
         let to = out.view(&self.scope.comp.array_shape(id).dims)?;
-        let lanes = self.processor_lanes(DType::F32);
+        let lanes = self.processor_lanes(w.types.sums);
         let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());
         for line in grid.lines(last) {
@@ -179,11 +179,12 @@ impl<'a> Emitter<'a> {
             if before.iter().zip(shares).any(|(&i, share)| i >= share.count) {
                 continue;
             }
-            let mut t = TransformEmitter::new(&mut e.k, lanes);
+            let mut t = TransformEmitter::new(&mut e.k, w.types.sums, lanes);
             let sums: Vec<ExprId> = line.iter().map(|&at| t.transformed_sum(half, from, at)).collect();
             let values = t.transform_results(&w.along[last].points, &sums);
             let done = t.new_registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
+                let value = if w.types.is_integer() { t.divide_exactly(value) } else { value };
                 t.set(done, i as u64, value);
             }
             inside.append(&mut t.body);
@@ -216,7 +217,7 @@ fn half_back(
     lanes: u64,
     from: &PointMemory,
 ) -> (Vec<Stmt>, Option<RegId>, TransformExtents) {
-    let mut t = TransformEmitter::new(k, lanes);
+    let mut t = TransformEmitter::new(k, w.types.sums, lanes);
     let mut grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
     let mut half = None;
     for (axis, along) in w.along[..w.along.len() - 1].iter().enumerate() {
@@ -310,9 +311,9 @@ impl WinogradConvolution<'_> {
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
                 let flags: Vec<(&PaddedAxisPositions, usize)> =
                     further.chain(others.iter().map(|other| (other, 0))).collect();
-                along[0].select_or_zero(t.k, nth(0), &flags, value)
+                along[0].select_or_zero(t.k, nth(0), &flags, value, w.types.points)
             };
-            let mut t = TransformEmitter::new(k, lanes);
+            let mut t = TransformEmitter::new(k, w.types.points, lanes);
             let mut half = None;
             for (axis, of_axis) in w.along.iter().enumerate() {
                 let next = (axis + 1 < w.along.len()).then(|| t.new_registers(grid.count()));

@@ -1,4 +1,5 @@
 //! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
+use crate::schedule::families::winograd::recipe::numbers::exact_division;
 use crate::schedule::families::winograd::recipe::points::EvaluationPoints;
 use crate::schedule::loops::prelude::*;
 
@@ -17,19 +18,20 @@ pub struct PointMemory {
 pub struct TransformEmitter<'k> {
     /// The kernel that gets the expressions.
     pub k: &'k mut Kernel,
+    dtype: DType,
     lanes: u64,
     /// The statements so far, to be put into a vector loop.
     pub body: Vec<Stmt>,
 }
 
 impl<'k> TransformEmitter<'k> {
-    /// Starts a transform on vectors of `lanes`.
-    pub fn new(k: &'k mut Kernel, lanes: u64) -> Self {
-        TransformEmitter { k, lanes, body: Vec::new() }
+    /// Starts a transform on vectors of `lanes` numbers of type `dtype`.
+    pub fn new(k: &'k mut Kernel, dtype: DType, lanes: u64) -> Self {
+        TransformEmitter { k, dtype, lanes, body: Vec::new() }
     }
     /// Declares a register array.
     pub fn new_registers(&mut self, count: u64) -> RegId {
-        self.k.add_reg(DType::F32, self.lanes, count)
+        self.k.add_reg(self.dtype, self.lanes, count)
     }
     /// Puts `value` into a register.
     pub fn set(&mut self, reg: RegId, at: u64, value: ExprId) {
@@ -42,20 +44,24 @@ impl<'k> TransformEmitter<'k> {
         self.k.read_reg(reg, 0)
     }
     fn add(&mut self, x: ExprId, y: ExprId) -> ExprId {
-        self.k.add_op(ScalarOp::Add, &[x, y], DType::F32)
+        self.k.add_op(ScalarOp::Add, &[x, y], self.dtype)
     }
     fn subtract(&mut self, x: ExprId, y: ExprId) -> ExprId {
-        self.k.add_op(ScalarOp::Subtract, &[x, y], DType::F32)
+        self.k.add_op(ScalarOp::Subtract, &[x, y], self.dtype)
     }
     /// Emits `x·factor`.
     fn scale(&mut self, x: ExprId, factor: f64) -> ExprId {
-        let factor = constant_of_number(self.k, DType::F32, factor);
-        self.k.add_op(ScalarOp::Multiply, &[x, factor], DType::F32)
+        let factor = constant_of_number(self.k, self.dtype, factor);
+        self.k.add_op(ScalarOp::Multiply, &[x, factor], self.dtype)
     }
     /// Emits `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
-        let factor = constant_of_number(self.k, DType::F32, factor);
-        self.k.add_op(ScalarOp::Fma, &[x, factor, y], DType::F32)
+        let factor = constant_of_number(self.k, self.dtype, factor);
+        self.k.add_op(ScalarOp::Fma, &[x, factor, y], self.dtype)
+    }
+    /// Emits `x·factor`, or `x` if the factor is 1.
+    fn scale_unless_one(&mut self, x: ExprId, factor: f64) -> ExprId {
+        if factor as f32 == 1.0 { x } else { self.scale(x, factor) }
     }
     /// Puts all values into registers.
     fn all_held(&mut self, values: &[ExprId]) -> Vec<ExprId> {
@@ -66,14 +72,14 @@ impl<'k> TransformEmitter<'k> {
     pub fn transform_weights(&mut self, points: &EvaluationPoints, g: &[ExprId]) -> Vec<ExprId> {
         let g = self.all_held(g);
         let factors = points.tap_factors(3);
-        let mut out = vec![g[0]];
+        let mut out = vec![self.scale_unless_one(g[0], factors[0])];
         for of_point in factors.chunks(3).skip(1).step_by(2).take(points.pairs.len()) {
             let last = self.scale(g[2], of_point[2]);
             let even = self.fma(g[0], of_point[0], last);
             let even = self.hold_in_register(even);
             out.extend([self.fma(g[1], of_point[1], even), self.fma(g[1], -of_point[1], even)]);
         }
-        out.push(g[2]);
+        out.push(self.scale_unless_one(g[2], points.scale_at_infinity));
         out
     }
 
@@ -85,11 +91,19 @@ impl<'k> TransformEmitter<'k> {
         }
     }
 
+    /// Emits the exact quotient of a result and the scale of whole numbers along both axes.
+    pub fn divide_exactly(&mut self, x: ExprId) -> ExprId {
+        let (inverse, shift) = exact_division();
+        let odd = self.scale(x, f64::from(inverse));
+        let shift = constant_of_number(self.k, self.dtype, f64::from(shift));
+        self.k.add_op(ScalarOp::ShiftRightArithmetic, &[odd, shift], self.dtype)
+    }
+
     /// Emits `x·y + z`, or `x·y` without `z`.
     pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
         match z {
-            Some(z) => self.k.add_op(ScalarOp::Fma, &[x, y, z], DType::F32),
-            None => self.k.add_op(ScalarOp::Multiply, &[x, y], DType::F32),
+            Some(z) => self.k.add_op(ScalarOp::Fma, &[x, y, z], self.dtype),
+            None => self.k.add_op(ScalarOp::Multiply, &[x, y], self.dtype),
         }
     }
 
@@ -126,10 +140,11 @@ impl<'k> TransformEmitter<'k> {
         out
     }
 
-    /// Emits the 4 results of a tile from its products at all points.
+    /// Emits the 4 results of a tile from its products at all points, times the scale of the points.
     pub fn transform_results(&mut self, points: &EvaluationPoints, m: &[ExprId]) -> Vec<ExprId> {
         let m = self.all_held(m);
-        let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
+        let odd = usize::from(points.has_zero);
+        let last = self.scale_unless_one(m[m.len() - 1], points.scale / points.scale_at_infinity);
         let both: Vec<[ExprId; 2]> = (0..points.pairs.len())
             .map(|i| {
                 let (x, y) = (m[odd + 2 * i], m[odd + 2 * i + 1]);

@@ -2,7 +2,9 @@
 use super::WinogradConvolution;
 use super::transform::TransformEmitter;
 use crate::diag::Error;
-use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Winograd, WinogradWeights};
+use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
+use crate::schedule::families::winograd::recipe::numbers::weights_in_words;
+use crate::schedule::families::winograd::recipe::{ProductRows, TAPS_OF_SEVERAL, Winograd, WinogradWeights};
 use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_body_in_chunks, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
@@ -46,7 +48,7 @@ pub(super) struct PanelRow<'p> {
 impl<'a> Emitter<'a> {
     /// Allocates memory for weights that are transformed at each call.
     pub(super) fn allocate_weights(&mut self, conv: &WinogradConvolution<'_>, elements: u64) -> BufId {
-        let buf = self.allocate_buffer(DType::F32, elements);
+        let buf = self.allocate_buffer(conv.w.types.points, elements);
         if conv.may_be_known {
             self.found.transformed.insert(buf, conv.key);
         }
@@ -55,9 +57,13 @@ impl<'a> Emitter<'a> {
 
     /// The weights as they are stored or were computed, and the factors of the transform.
     pub(super) fn untransformed_weights(&mut self, conv: &WinogradConvolution<'_>) -> Result<UntransformedWeights> {
-        let along = &conv.w.along[0];
+        let (along, types) = (&conv.w.along[0], conv.w.types);
         let layout = Layout::dense(conv.w.weights.dims());
         let (from, layout, dtype, scales) = match &conv.w.weights {
+            WinogradWeights::Known(stored) if types.is_integer() => {
+                let (bytes, layout) = weights_in_words(&stored.numbers, conv.d, types.terms_per_word());
+                (self.add_constant(&bytes), layout, types.stored, None)
+            }
             WinogradWeights::Known(stored) => {
                 let scales = stored.scales.as_ref().map(|(scales, _)| self.add_constant(scales));
                 (self.add_constant(&stored.numbers), layout, stored.numbers.dtype, scales)
@@ -67,14 +73,19 @@ impl<'a> Emitter<'a> {
                 (value.buffer()?, value.layout(dims), DType::F32, None)
             }
         };
-        let factors = f32_bytes(along.points.tap_factors(along.taps).into_iter());
-        let factors = self.add_constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
+        let factors = along.points.tap_factors(along.taps);
+        let mut bytes = vec![0u8; factors.len() * types.points.bytes()];
+        for (to, factor) in bytes.chunks_exact_mut(types.points.bytes()).zip(factors) {
+            write_number(to, types.points, factor);
+        }
+        let dims = vec![along.points.count(), along.taps];
+        let factors = self.add_constant(&Tensor::new(types.points, dims, Bytes::from(bytes)));
         Ok(UntransformedWeights { from, layout, dtype, scales, factors })
     }
 
-    /// The weights at all points in panels of `panel` columns: transformed at compile time, or by a kernel of their own.
-    pub(super) fn panel_weights(&mut self, conv: &WinogradConvolution<'_>, panel: u64, lanes: u64) -> Result<BufId> {
-        let w = conv.w;
+    /// The weights at all points in panels for `products`: transformed at compile time, or by a kernel of their own.
+    pub(super) fn panel_weights(&mut self, conv: &WinogradConvolution<'_>, products: &ProductRows) -> Result<BufId> {
+        let (w, panel) = (conv.w, products.panel_columns());
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panel_stride(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
         if conv.is_known {
@@ -82,7 +93,7 @@ impl<'a> Emitter<'a> {
         }
         let weights = self.untransformed_weights(conv)?;
         let packed = self.allocate_weights(conv, w.point_count() * of_point);
-        let lanes = lanes.min(self.processor_lanes(DType::F32));
+        let lanes = self.weight_lanes(w, products);
         let mut k = Kernel {
             label: format!("weights of {}", instruction_label(self.scope.comp, conv.ids.0)),
             ..Kernel::default()
@@ -107,7 +118,8 @@ impl<'a> Emitter<'a> {
 }
 
 impl WinogradConvolution<'_> {
-    /// Emits the transform of the weights of some columns at a row of points: `[taps along other axes][groups][input channel][column]`.
+    /// Emits the transform of the weights of some columns at a row of points: `[taps along other axes][groups][input channel][column]`, or
+    /// with several terms in a word `[word of input channels][column][channel of the word]`.
     pub(super) fn emit_row_weights(
         &self,
         k: &mut Kernel,
@@ -117,9 +129,12 @@ impl WinogradConvolution<'_> {
         lanes: u64,
     ) -> Vec<Stmt> {
         let WinogradConvolution { d, w, .. } = *self;
-        let WeightColumns { weights: plain, first, count: columns } = *source;
+        // all terms of a word lie side by side, as if each were a column
+        let terms = w.types.terms_per_word();
+        let WeightColumns { weights: plain, first, count } = *source;
+        let (first, columns, words) = (first.scale(terms as i64), count * terms, w.inputs / terms);
         let strides = &plain.layout.strides;
-        let (channel, vector, lane) = (k.add_var(w.inputs), k.add_var(columns / lanes), k.add_var(lanes));
+        let (channel, vector, lane) = (k.add_var(words), k.add_var(columns / lanes), k.add_var(lanes));
         let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
         let channels = Index::var(channel).scale(strides[d.kernel_input_feature]);
         let (mut read, mut term) = (first.add(&column).add(&channels).offset(plain.layout.origin), Index::default());
@@ -136,12 +151,12 @@ impl WinogradConvolution<'_> {
         for group in split_into_tiles(k, groups[0], w.along[0].size, w.along[0].taps) {
             let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.tap_stride(strides, 0)));
             let term =
-                term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
-            let mut t = TransformEmitter::new(k, lanes);
+                term.scale(w.along[0].groups as i64).add(&group.at).scale(words as i64).add(&Index::var(channel));
+            let mut t = TransformEmitter::new(k, w.types.points, lanes);
             let of_row = self.points_of_row(&mut t, plain, &first.add(&column), &read, row, &group);
             for (j, value) in of_row.into_iter().enumerate() {
-                let index =
-                    to.first.add(&term.scale(to.columns as i64)).add(&column).offset((j as u64 * to.point) as i64);
+                let at = term.scale((to.columns * terms) as i64).add(&column);
+                let index = to.first.add(&at).offset((j as u64 * to.point) as i64);
                 t.body.push(Stmt::Store { buf: to.buf, index, value });
             }
             let body = vec![for_loop(vector, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, t.body)])];
@@ -181,7 +196,7 @@ impl WinogradConvolution<'_> {
             let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
                 let at = read.offset(l as i64 * self.tap_stride(strides, 0) + further);
                 let stored = t.k.add_load(plain.from, at);
-                let wide = convert(t.k, stored, plain.dtype, DType::F32);
+                let wide = convert(t.k, stored, plain.dtype, w.types.points);
                 let tap = scale.map_or(wide, |scale| t.k.add_op(ScalarOp::Multiply, &[wide, scale], DType::F32));
                 Some(t.add_product(tap, factor, sum))
             };
@@ -198,7 +213,8 @@ impl WinogradConvolution<'_> {
         }
     }
 
-    /// Transforms the weights to all points at compile time, `[point][term][output channel]`, computed in doubles and rounded once.
+    /// Transforms the weights to all points at compile time, `[point][term][output channel]`, computed in doubles and rounded once; whole
+    /// numbers are exact.
     pub(super) fn transform_constant_weights(&self) -> Result<Bytes> {
         let w = self.w;
         let WinogradWeights::Known(CompressedConstant { numbers, .. }) = &w.weights else {
@@ -208,7 +224,7 @@ impl WinogradConvolution<'_> {
         let (terms, outputs) = (self.product_terms(&strides), w.outputs as usize);
         let factors: Vec<Vec<f64>> = w.along.iter().map(|a| a.points.tap_factors(a.taps)).collect();
         let taps: Vec<usize> = w.along.iter().map(|a| a.taps as usize).collect();
-        let mut bytes = vec![0u8; w.weight_bytes() as usize];
+        let (mut bytes, size) = (vec![0u8; w.weight_bytes() as usize], w.types.points.bytes());
         let (mut values, mut next) = (Vec::new(), Vec::new());
         for (term, offsets) in terms.iter().enumerate() {
             for made in 0..outputs {
@@ -232,8 +248,8 @@ impl WinogradConvolution<'_> {
                     std::mem::swap(&mut values, &mut next);
                 }
                 for (point, &value) in values.iter().enumerate() {
-                    let at = ((point * terms.len() + term) * outputs + made) * 4;
-                    bytes[at..at + 4].copy_from_slice(&(value as f32).to_le_bytes());
+                    let at = ((point * terms.len() + term) * outputs + made) * size;
+                    write_number(&mut bytes[at..at + size], w.types.points, value);
                 }
             }
         }
@@ -273,21 +289,31 @@ impl WinogradConvolution<'_> {
 /// Rearranges weights at all points into panels of `panel` columns, `of_panel` elements apart.
 fn in_panels(w: &Winograd, numbers: &Bytes, panel: u64, of_panel: u64) -> Tensor {
     let elements = w.point_count() * w.outputs.div_ceil(panel) * of_panel;
-    let mut bytes = vec![0u8; elements as usize * 4];
+    let size = w.types.points.bytes();
+    let mut bytes = vec![0u8; elements as usize * size];
     let panels = w.outputs.div_ceil(panel);
-    for point in 0..w.point_count() {
-        for term in 0..w.term_count() {
-            for p in 0..panels {
-                let columns = panel.min(w.outputs - p * panel) as usize * 4;
-                let from = ((point * w.term_count() + term) * w.outputs + p * panel) as usize * 4;
-                let to = ((point * panels + p) * of_panel + term * panel) as usize * 4;
-                bytes[to..to + columns].copy_from_slice(&numbers[from..from + columns]);
-            }
+    let order = w.types.words.map_or(PanelOrder::Plain, PanelOrder::Words);
+    for (point, term, p) in
+        (0..w.point_count()).flat_map(|i| (0..w.term_count()).flat_map(move |j| (0..panels).map(move |p| (i, j, p))))
+    {
+        let columns = panel.min(w.outputs - p * panel);
+        let from = ((point * w.term_count() + term) * w.outputs + p * panel) as usize * size;
+        let to = (point * panels + p) * of_panel;
+        let run = if order == PanelOrder::Plain { columns } else { 1 };
+        for column in (0..columns).step_by(run as usize) {
+            let from = from + column as usize * size;
+            let to = (to + order.panel_offset(term, column, panel)) as usize * size;
+            let of_run = run as usize * size;
+            bytes[to..to + of_run].copy_from_slice(&numbers[from..from + of_run]);
         }
     }
-    Tensor::new(DType::F32, vec![elements], Bytes::from(bytes))
+    Tensor::new(w.types.points, vec![elements], Bytes::from(bytes))
 }
 
-fn f32_bytes(numbers: impl Iterator<Item = f64>) -> Bytes {
-    numbers.flat_map(|x| (x as f32).to_le_bytes()).collect::<Vec<u8>>().into()
+/// Writes `x` to the bytes of an element: rounded to f32, or a whole number of 16 bits.
+fn write_number(to: &mut [u8], dtype: DType, x: f64) {
+    match dtype {
+        DType::S16 => to.copy_from_slice(&(x as i16).to_le_bytes()),
+        _ => to.copy_from_slice(&(x as f32).to_le_bytes()),
+    }
 }

@@ -3,11 +3,10 @@
 //! Lines that two blocks read are transformed twice.
 use super::{ConvolutionPiece, ProductRows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::recipe::register_tile::{self, TiledExtents};
+use crate::schedule::families::contraction::recipe::register_tile;
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
-use crate::tensor::DType;
 
 /// Upper limit of lines per block, and of tiles per line.
 const MOST: u64 = 16;
@@ -61,18 +60,11 @@ fn fit_blocks(
         rows: ProductRows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
-    let cover = TiledExtents {
-        height: made[0],
-        width: made[1],
-        columns: w.outputs,
-        sum: w.term_count(),
-        stride: 4 * w.inputs,
-        adds_apart: false,
-    };
+    let cover = w.tiled_extents(made, w.outputs, w.inputs);
     let (points, lanes) = (w.point_count() as f64, target.machine().lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
-    let products = far.max(points * register_tile::predicted_cycles(target, DType::F32, cover));
+    let products = far.max(points * register_tile::predicted_cycles(target, w.types.sums, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
     let fits = piece.scratch_bytes(w) <= MOST_STACK;
     fits.then_some((cycles * blocks as f64, BlockSplit { across, made, read, count, piece }))

@@ -4,6 +4,7 @@
 //! sums. What is lost is locality: an infinity or a NaN spoils all results of the tiles that read it.
 mod blocks;
 mod cut;
+pub mod numbers;
 mod panels;
 mod pieces;
 pub mod points;
@@ -17,11 +18,14 @@ pub use strips::Strips;
 
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::schedule::families::contraction::recipe::register_tile::TiledExtents;
+use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::plan::compressed_constants::{self, CompressedConstant};
 use crate::schedule::target::KernelTarget;
-use crate::target::ConvolutionMethod;
-use crate::target::machine::L3_VECTOR;
+use crate::target::machine::{L3_VECTOR, PRODUCTS_ADDED_APART};
+use crate::target::{ConvolutionMethod, Target};
 use crate::tensor::DType;
+use numbers::TransformTypes;
 use points::{EvaluationPoints, RESULTS, point_stride};
 
 /// Taps per group of a long window; the taps of the next group begin a tile farther.
@@ -101,13 +105,15 @@ impl WinogradWeights {
     }
     /// Whether the weights may be transformed at compile time: compressed weights are not, as that would make them larger.
     pub fn may_be_transformed(&self) -> bool {
-        matches!(self, WinogradWeights::Known(stored) if stored.numbers.dtype == DType::F32)
+        matches!(self, WinogradWeights::Known(stored) if matches!(stored.numbers.dtype, DType::F32 | DType::S16))
     }
 }
 
 /// The geometry of a convolution by Winograd's method.
 #[derive(Clone, Debug)]
 pub struct Winograd {
+    /// The element types.
+    pub types: TransformTypes,
     /// The weights.
     pub weights: WinogradWeights,
     /// The axes along which the method is used, one or both of a two-dimensional window.
@@ -193,11 +199,12 @@ impl Winograd {
     }
     /// Size in bytes of the weights at all points.
     pub fn weight_bytes(&self) -> u64 {
-        4 * self.point_count() * self.term_count() * self.outputs
+        self.types.point_bytes() * self.point_count() * self.term_count() * self.outputs
     }
     /// Bytes by which constants grow if weights are transformed at compile time.
     pub fn added_constant_bytes(&self) -> u64 {
-        self.weight_bytes().saturating_sub(4 * self.tap_count() * self.inputs * self.outputs)
+        let stored = self.types.stored.bytes() as u64 * self.tap_count() * self.inputs * self.outputs;
+        self.weight_bytes().saturating_sub(stored)
     }
     /// Upper limit in bytes of intermediates between three kernels that stay in the second-level cache.
     fn near_bytes(target: &KernelTarget<'_>) -> u64 {
@@ -209,7 +216,8 @@ impl Winograd {
     }
     /// Size in bytes of all transformed inputs and all sums, the intermediates between three kernels.
     fn whole_bytes(&self) -> u64 {
-        4 * self.point_count() * (self.input_tiles() * self.inputs + self.result_tiles() * self.outputs)
+        let (inputs, sums) = (self.input_tiles() * self.inputs, self.result_tiles() * self.outputs);
+        self.point_count() * (self.types.point_bytes() * inputs + self.types.sum_bytes() * sums)
     }
     /// Whether the memory bound is below what separate kernels for the transform, the products and the inverse transform take.
     fn is_bounded(&self, room: Option<u64>) -> bool {
@@ -226,6 +234,17 @@ impl Winograd {
     /// Whether the weights stay in a near cache while each piece reads them.
     fn has_near_weights(&self, target: &KernelTarget<'_>) -> bool {
         self.weight_bytes() <= Winograd::near_weights(target)
+    }
+    /// The extents of the products at a point, of so many rows along two axes, which are `apart` elements apart along the last.
+    fn tiled_extents(&self, [height, width]: [u64; 2], columns: u64, apart: u64) -> TiledExtents {
+        TiledExtents {
+            height,
+            width,
+            columns,
+            sum: self.term_count() / self.types.terms_per_word(),
+            stride: self.types.point_bytes() * apart,
+            adds_apart: self.types.words.is_some_and(WordProducts::adds_apart),
+        }
     }
     /// Number of taps of the window.
     fn tap_count(&self) -> u64 {
@@ -249,7 +268,7 @@ impl Winograd {
 
     /// The key of this convolution in tuned choices and its algorithm: the measured one, or else the one expected to be faster.
     pub fn choose_method(&self, target: &KernelTarget<'_>) -> (String, ConvolutionMethod) {
-        let form = format!("{} f32 convolution {}", target.machine().cpu, self.tuning_key());
+        let form = format!("{} {} convolution {}", target.machine().cpu, self.types.points, self.tuning_key());
         let of_model = if self.predicted_speedup(target) >= LEAST_GAIN {
             ConvolutionMethod::Winograd
         } else {
@@ -291,50 +310,54 @@ impl Winograd {
             // are 0.80 to 1.22 of the measured ones
             return direct / (products + TRANSFORM * points * (self.input_tiles() as f64 * of_c + rows * of_o));
         }
-        let c = self.inputs as f64;
+        // terms of a word are multiplied, and transformed, as one; where another instruction adds products, they take longer than transforms
+        let terms = self.types.terms_per_word() as f64;
+        let is_apart = self.types.words.is_some_and(WordProducts::adds_apart);
+        let product = if is_apart { target.machine().ports.fmas / PRODUCTS_ADDED_APART } else { 1.0 };
+        let (direct, c, of_c) = (direct * product / terms, self.inputs as f64 / terms, of_c / terms);
         // few tiles make few rows, over which the weights are read again
         let again = 1.15 + 1.6 / rows;
         // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
         let weights = if self.weight_bytes() <= target.machine().caches.l2 { 4.0 } else { 8.0 };
         // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
         // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
-        direct / (points * (c * of_o * rows * again + 2.6 * rows * (of_c + of_o) + weights * c * of_o))
+        direct / (points * (product * c * of_o * rows * again + 2.6 * rows * (of_c + of_o) + weights * c * of_o))
     }
 }
 
 /// The convolution `id` along both axes of its window, or along the one that gains most; `None` if the method does not apply.
 pub fn recognize(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> Option<Winograd> {
     let Op::Convolution(d) = &comp[id].op else { return None };
-    if !is_plain(comp, id, d, target.machine().lanes(4)) {
+    if !is_plain(comp, id, d, target.machine()) {
         return None;
     }
-    let is_square = d.window.iter().all(|w| w.size == TAPS_OF_SEVERAL && w.stride == 1 && w.rhs_dilate == 1);
-    if is_square
-        && d.window.len() == 2
-        && let Some(w) = of_axes(comp, id, d, &[0, 1])
-    {
+    let has_three_taps = |w: &WindowDim| w.size == TAPS_OF_SEVERAL && w.stride == 1 && w.rhs_dilate == 1;
+    let is_square = d.window.len() == 2 && d.window.iter().all(has_three_taps);
+    let types = numbers::types_of_convolution(comp, id, d, is_square, target.machine())?;
+    if is_square && let Some(w) = of_axes(comp, id, d, &[0, 1], types) {
         return Some(w);
     }
-    let all = (0..d.window.len()).filter_map(|axis| of_axes(comp, id, d, &[axis]));
+    let all = (0..d.window.len()).filter_map(|axis| of_axes(comp, id, d, &[axis], types));
     all.max_by(|x, y| x.predicted_speedup(target).total_cmp(&y.predicted_speedup(target)))
 }
 
-/// Whether convolution `id` is in f32, with one group, features last and enough of them to fill vectors, and windows without holes in the
-/// input that begin at or before its first element.
-fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
+/// Whether convolution `id` has one group, features last and enough of them to fill vectors, and windows without holes in the input that
+/// begin at or before its first element.
+fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, machine: &Target) -> bool {
     let [x, w] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array_shape(x), comp.array_shape(w), comp.array_shape(id));
-    let even = |axis: usize| kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(lanes);
-    [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3]
-        && result.elements() > 0
+    let even = |axis: usize, dtype: DType| {
+        kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(machine.lanes(dtype.bytes() as u64))
+    };
+    result.elements() > 0
         && input.elements() > 0
         && (d.feature_group_count, d.batch_group_count) == (1, 1)
         && d.window.iter().all(|w| w.lhs_dilate == 1 && !w.reversal && w.pad_low >= 0)
         && d.input_feature + 1 == input.rank()
         && d.output_feature + 1 == result.rank()
         && d.kernel_output_feature + 1 == kernel.rank()
-        && even(d.kernel_input_feature)
-        && even(d.kernel_output_feature)
+        && even(d.kernel_input_feature, input.dtype)
+        && even(d.kernel_output_feature, result.dtype)
 }
 
 /// The weights `id`: a constant, or if the method is used along several axes (not `is_line`), also compressed or computed weights. `None`
@@ -354,7 +377,7 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
 }
 
 /// The geometry of convolution `id` with the method along `axes` of its window; `None` if the method does not apply to them.
-fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Option<Winograd> {
+fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize], types: TransformTypes) -> Option<Winograd> {
     let [x, w] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array_shape(x), comp.array_shape(w), comp.array_shape(id));
     let size: Vec<u64> = d.output_spatial.iter().map(|&a| result.dims[a]).collect();
@@ -365,12 +388,17 @@ fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Opti
         }
         let (of_group, groups) =
             if taps <= EvaluationPoints::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
-        let points = if axes.len() == 1 { EvaluationPoints::for_taps(of_group)? } else { EvaluationPoints::SQUARE };
+        let points = match (axes.len(), types.is_integer()) {
+            (1, _) => EvaluationPoints::for_taps(of_group)?,
+            (_, false) => EvaluationPoints::SQUARE,
+            (_, true) => EvaluationPoints::INTEGER_SQUARE,
+        };
         let tiles = (size[axis] / phases).div_ceil(RESULTS);
         Some(TransformedAxis { axis, size: taps, taps: of_group, groups, points, phases, tiles })
     };
     let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
     Some(Winograd {
+        types,
         weights: weights(comp, w, d, axes.len() == 1)?,
         along: axes.iter().map(along).collect::<Option<_>>()?,
         images: result.dims[d.output_batch],

@@ -37,13 +37,16 @@ impl ProductPanels {
     pub fn bytes(&self, w: &Winograd) -> u64 {
         let of_group = of_panel(w, self.rows.panel_columns()).into_iter().zip(self.on_stack);
         let own: u64 = of_group.filter(|(_, on_stack)| !on_stack).map(|(bytes, _)| bytes).sum();
-        4 * w.point_count() * InputLayout::new(w).point + self.groups * own
+        w.types.point_bytes() * w.point_count() * InputLayout::new(w).point + self.groups * own
     }
 }
 
 /// Bytes of a panel of `panel` channels: of the sums at all points, and of the weights at a row of points.
 fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
-    [4 * w.point_count() * point_stride(w.result_tiles() * panel), 4 * w.row_points() * w.row_point_stride(panel)]
+    [
+        w.types.sum_bytes() * w.point_count() * point_stride(w.result_tiles() * panel),
+        w.types.point_bytes() * w.row_points() * w.row_point_stride(panel),
+    ]
 }
 
 /// Panels for the products of the three-kernel scheme: one kernel for all tiles and panels, which stores all sums.
@@ -53,7 +56,7 @@ pub fn fused_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>
     let mut groups = w.outputs.div_ceil(rows.panel_columns());
     if !w.is_one_dimensional() {
         groups = groups.min(FEW_GROUPS);
-        if groups * HALVES * w.row_points() * 4 * w.term_count() * rows.panel_columns()
+        if groups * HALVES * w.row_points() * w.types.point_bytes() * w.term_count() * rows.panel_columns()
             > target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
         {
             rows = ProductRows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);

@@ -4,7 +4,6 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, merge_axes};
 use crate::schedule::families::contraction::recipe::register_tile::{self, RegisterTile, TiledExtents};
 use crate::schedule::target::KernelTarget;
-use crate::tensor::DType;
 
 /// The rows of products and the tile that computes them.
 #[derive(Clone, Debug)]
@@ -37,23 +36,16 @@ impl ProductRows {
             axes.push(ContractionAxis { extent: 1, a: 0, b: 0 });
         }
         let cover = ProductRows::cover(w, &axes, columns);
-        let form = register_tile::tuning_key(target, DType::F32, cover, extent_product(&axes), w.point_count());
-        let tiles = register_tile::candidate_tiles(target.machine(), DType::F32, cover);
+        let form = register_tile::tuning_key(target, w.types.sums, cover, extent_product(&axes), w.point_count());
+        let tiles = register_tile::candidate_tiles(target.machine(), w.types.sums, cover);
         let cycles = register_tile::least_cycles(&tiles);
-        (ProductRows { tile: register_tile::choose_tile(target, tiles, DType::F32, &form), axes, form }, cycles)
+        (ProductRows { tile: register_tile::choose_tile(target, tiles, w.types.sums, &form), axes, form }, cycles)
     }
 
     fn cover(w: &Winograd, axes: &[ContractionAxis], columns: u64) -> TiledExtents {
         let height = axes.len().checked_sub(2).map_or(1, |i| axes[i].extent);
         let last = axes[axes.len() - 1];
-        TiledExtents {
-            height,
-            width: last.extent,
-            columns,
-            sum: w.term_count(),
-            stride: last.a.unsigned_abs() * 4,
-            adds_apart: false,
-        }
+        w.tiled_extents([height, last.extent], columns, last.a.unsigned_abs())
     }
 
     /// Columns per panel.
@@ -80,7 +72,8 @@ impl ConvolutionPiece {
     }
     /// Bytes of scratch memory that the piece takes.
     pub fn scratch_bytes(&self, w: &Winograd) -> u64 {
-        4 * w.point_count() * self.point_strides(w).iter().sum::<u64>()
+        let [inputs, sums] = self.point_strides(w);
+        w.point_count() * (w.types.point_bytes() * inputs + w.types.sum_bytes() * sums)
     }
 }
 

@@ -13,6 +13,10 @@ pub struct EvaluationPoints {
     pub has_zero: bool,
     /// The pairs ±p.
     pub pairs: &'static [f64],
+    /// Factor of the weights at finite points, and with it of the results: 1, or one that leaves no fraction in weights of integers.
+    pub scale: f64,
+    /// Factor of the weights at ∞, a divisor of `scale`: the products there are multiplied by the rest.
+    pub scale_at_infinity: f64,
 }
 
 impl EvaluationPoints {
@@ -20,15 +24,23 @@ impl EvaluationPoints {
     pub const MOST_TAPS: u64 = 5;
     /// The points for 3 taps along two axes: with them the largest error of sums of 9·64 and 9·256 terms is about twice that of direct
     /// sums, with the usual 0, ±1, ±2 five times that of these.
-    pub const SQUARE: EvaluationPoints = EvaluationPoints { has_zero: true, pairs: &[FRAC_1_SQRT_2, SQRT_2] };
+    pub const SQUARE: EvaluationPoints = EvaluationPoints::of_floats(true, &[FRAC_1_SQRT_2, SQRT_2]);
+    /// The points for 3 taps along two axes of integers, which make whole numbers of inputs and weights: all products of weights at
+    /// finite points by 24 are whole, and by 12 at ∞, where 24 would leave 16 bits along two axes.
+    pub const INTEGER_SQUARE: EvaluationPoints =
+        EvaluationPoints { has_zero: true, pairs: &[1.0, 2.0], scale: 24.0, scale_at_infinity: 12.0 };
+
+    const fn of_floats(has_zero: bool, pairs: &'static [f64]) -> EvaluationPoints {
+        EvaluationPoints { has_zero, pairs, scale: 1.0, scale_at_infinity: 1.0 }
+    }
 
     /// The points for `taps` taps along one axis.
     pub fn for_taps(taps: u64) -> Option<EvaluationPoints> {
         Some(match taps {
-            2 => EvaluationPoints { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
-            3 => EvaluationPoints { has_zero: true, pairs: &[FRAC_1_SQRT_2, 1.15] },
-            4 => EvaluationPoints { has_zero: false, pairs: &[0.4, 0.9, 1.75] },
-            5 => EvaluationPoints { has_zero: true, pairs: &[0.65, 1.0, 1.6] },
+            2 => EvaluationPoints::of_floats(false, &[0.45, 4.0 / 3.0]),
+            3 => EvaluationPoints::of_floats(true, &[FRAC_1_SQRT_2, 1.15]),
+            4 => EvaluationPoints::of_floats(false, &[0.4, 0.9, 1.75]),
+            5 => EvaluationPoints::of_floats(true, &[0.65, 1.0, 1.6]),
             _ => return None,
         })
     }
@@ -38,15 +50,16 @@ impl EvaluationPoints {
         u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
     }
 
-    /// Factors of the taps at all points, `[point][tap]`: the powers of the point over the product of its distances from the other points.
+    /// Factors of the taps at all points, `[point][tap]`: the powers of the point over the product of its distances from the other points,
+    /// times the scale.
     pub fn tap_factors(&self, taps: u64) -> Vec<f64> {
         let zero = self.has_zero.then_some(0.0);
         let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();
         let of_point = |&p: &f64| {
             let apart: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-            (0..taps).map(move |l| p.powi(l as i32) / apart)
+            (0..taps).map(move |l| self.scale * p.powi(l as i32) / apart)
         };
-        let at_infinity = (0..taps).map(|l| f64::from(l + 1 == taps));
+        let at_infinity = (0..taps).map(|l| if l + 1 == taps { self.scale_at_infinity } else { 0.0 });
         finite.iter().flat_map(of_point).chain(at_infinity).collect()
     }
 }
@@ -76,8 +89,9 @@ mod tests {
     fn tiles_make_what_windows_make() {
         for taps in 2..=EvaluationPoints::MOST_TAPS {
             let points = EvaluationPoints::for_taps(taps).expect("points");
-            let all = [Some(points), (taps == 3).then_some(EvaluationPoints::SQUARE)];
-            all.into_iter().flatten().for_each(|points| makes_what_windows_make(points, taps));
+            let square = [EvaluationPoints::SQUARE, EvaluationPoints::INTEGER_SQUARE];
+            let all = std::iter::once(points).chain(square.into_iter().filter(|_| taps == 3));
+            all.for_each(|points| makes_what_windows_make(points, taps));
         }
     }
 
@@ -97,7 +111,10 @@ mod tests {
         };
         for i in 0..RESULTS {
             let made: f64 = (0..n as usize)
-                .map(|j| product(j) * finite.get(j).map_or(f64::from(i + 1 == RESULTS), |p| p.powi(i as i32)))
+                .map(|j| {
+                    let last = if i + 1 == RESULTS { points.scale / points.scale_at_infinity } else { 0.0 };
+                    product(j) * finite.get(j).map_or(last, |p| p.powi(i as i32)) / points.scale
+                })
                 .sum();
             let want: f64 = (0..taps).map(|l| x[(i + l) as usize] * g[l as usize]).sum();
             assert!((made - want).abs() < 1e-12, "{taps} taps: {made} instead of {want}");

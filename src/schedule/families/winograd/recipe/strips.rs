@@ -139,6 +139,7 @@ pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: 
 /// Cycles to transform `tiles` tiles to points and back, at two vector operations a cycle.
 fn transform_cycles(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
     let [there, back, _] = OF_SQUARE.map(|n| n as f64);
-    let (points, vectors) = (w.point_count() as f64, |n: u64| (tiles * n / lanes) as f64);
-    ((there + points) * vectors(w.inputs) + (back + points) * vectors(w.outputs)) / 2.0
+    let (points, vectors) = (w.point_count() as f64, |n: u64, lanes: u64| (tiles * n / lanes) as f64);
+    let lanes_there = lanes * w.types.terms_per_word();
+    ((there + points) * vectors(w.inputs, lanes_there) + (back + points) * vectors(w.outputs, lanes)) / 2.0
 }
