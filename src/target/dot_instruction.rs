@@ -10,7 +10,7 @@ pub enum DotInstruction {
     /// AArch64's `bfdot` (FEAT_BF16; Arm's manual, `BFDotAdd`): the sum of both products, and `z` added to that, each rounded to
     /// odd.
     Bfdot,
-    /// AVX512-VNNI's `vpdpbusd` (Intel's manual, volume 2C): bytes of `x` without a sign by bytes of `y` with one.
+    /// `vpdpbusd` of AVX512-VNNI or AVX-VNNI (Intel's manual, volume 2C): bytes of `x` without a sign by bytes of `y` with one.
     Vpdpbusd,
     /// AArch64's `sdot` (FEAT_DotProd): bytes with a sign.
     Sdot,
@@ -18,7 +18,7 @@ pub enum DotInstruction {
     Udot,
     /// `pmaddwd` of SSE2, AVX2 and AVX-512 BW (Intel's manual, volume 2B) and an addition: 16 bits with a sign.
     Pmaddwd,
-    /// AVX512-VNNI's `vpdpwssd` (Intel's manual, volume 2C): 16 bits with a sign.
+    /// `vpdpwssd` of AVX512-VNNI or AVX-VNNI (Intel's manual, volume 2C): 16 bits with a sign.
     Vpdpwssd,
 }
 
@@ -37,26 +37,25 @@ impl DotInstruction {
     /// too.
     pub(super) fn of_bytes(level: IsaLevel) -> Option<DotInstruction> {
         match level {
-            IsaLevel::Avx512 => Some(DotInstruction::Vpdpbusd),
+            IsaLevel::Avx512 | IsaLevel::Avx2 => Some(DotInstruction::Vpdpbusd),
             IsaLevel::Neon => Some(DotInstruction::Sdot),
-            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
-                None
-            }
+            IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => None,
         }
     }
     /// The 16-bit dot-product instructions of the instruction set `level`, the fastest first; every processor has the last.
     pub(super) fn of_shorts(level: IsaLevel) -> &'static [DotInstruction] {
         match level {
-            IsaLevel::Avx512 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
-            IsaLevel::Avx2 | IsaLevel::Sse2 => &[DotInstruction::Pmaddwd],
+            IsaLevel::Avx512 | IsaLevel::Avx2 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
+            IsaLevel::Sse2 => &[DotInstruction::Pmaddwd],
             IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => &[],
         }
     }
-    /// LLVM's name of the feature that the instruction needs; `None` if every processor with the instruction set has it.
-    pub fn feature(self) -> Option<&'static str> {
+    /// LLVM's name of the feature that the instruction needs beside the instruction set `level`; `None` if every processor with that has it.
+    pub fn feature(self, level: IsaLevel) -> Option<&'static str> {
         match self {
             DotInstruction::Avx512Bf16 => Some("avx512bf16"),
             DotInstruction::Bfdot => Some("bf16"),
+            DotInstruction::Vpdpbusd | DotInstruction::Vpdpwssd if level == IsaLevel::Avx2 => Some("avxvnni"),
             DotInstruction::Vpdpbusd | DotInstruction::Vpdpwssd => Some("avx512vnni"),
             DotInstruction::Sdot | DotInstruction::Udot => Some("dotprod"),
             DotInstruction::Pmaddwd => None,

@@ -100,7 +100,10 @@ impl Target {
         let level = level(arch, cpu, features);
         let here = host && named.is_none();
         let told = |name: &str| features::feature_switch(features, name);
-        let has = |instruction: &DotInstruction| has_instruction(*instruction, cpu, here, told);
+        let has = |instruction: &DotInstruction| match instruction.feature(level) {
+            Some(feature) => told(feature).unwrap_or_else(|| here && machine_has(feature) || cpu.has(feature)),
+            None => true,
+        };
         let bf16_dot = DotInstruction::of_bf16(level).filter(has);
         Ok(Target {
             triple: triple.to_string(),
@@ -120,7 +123,7 @@ impl Target {
     }
     /// Enables the feature that a dot-product instruction needs.
     pub fn enable_instruction(&mut self, instruction: DotInstruction) {
-        if let Some(feature) = instruction.feature() {
+        if let Some(feature) = instruction.feature(self.level) {
             self.switch_on(feature);
         }
     }
@@ -267,31 +270,24 @@ fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownTarget, format!("`{name}` is no {spelled} processor that LLVM knows")).help(help)
 }
 
-/// Whether a processor has a dot-product instruction, decided by the feature string, else by this machine's features if the target is this
-/// machine (`here`), else by the processor's name.
-fn has_instruction(instruction: DotInstruction, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
-    let Some(feature) = instruction.feature() else { return true };
-    told(feature).unwrap_or_else(|| (here && machine_has(instruction)) || cpu.has(feature))
-}
-
+/// Whether this machine's processor has the feature of a dot-product instruction, by LLVM's name.
 #[cfg(target_arch = "x86_64")]
-fn machine_has(instruction: DotInstruction) -> bool {
-    match instruction {
-        DotInstruction::Avx512Bf16 => std::is_x86_feature_detected!("avx512bf16"),
-        DotInstruction::Vpdpbusd | DotInstruction::Vpdpwssd => std::is_x86_feature_detected!("avx512vnni"),
-        DotInstruction::Pmaddwd => true,
-        DotInstruction::Bfdot | DotInstruction::Sdot | DotInstruction::Udot => false,
+fn machine_has(feature: &str) -> bool {
+    match feature {
+        "avx512bf16" => std::is_x86_feature_detected!("avx512bf16"),
+        "avx512vnni" => std::is_x86_feature_detected!("avx512vnni"),
+        "avxvnni" => std::is_x86_feature_detected!("avxvnni"),
+        _ => false,
     }
 }
 
+/// Whether this machine's processor has the feature of a dot-product instruction, by LLVM's name.
 #[cfg(target_arch = "aarch64")]
-fn machine_has(instruction: DotInstruction) -> bool {
-    match instruction {
-        DotInstruction::Bfdot => std::arch::is_aarch64_feature_detected!("bf16"),
-        DotInstruction::Sdot | DotInstruction::Udot => std::arch::is_aarch64_feature_detected!("dotprod"),
-        DotInstruction::Avx512Bf16 | DotInstruction::Vpdpbusd | DotInstruction::Pmaddwd | DotInstruction::Vpdpwssd => {
-            false
-        }
+fn machine_has(feature: &str) -> bool {
+    match feature {
+        "bf16" => std::arch::is_aarch64_feature_detected!("bf16"),
+        "dotprod" => std::arch::is_aarch64_feature_detected!("dotprod"),
+        _ => false,
     }
 }
 

@@ -66,7 +66,7 @@ impl CodeRequest {
             };
             let has_tiles = target.bf16_tiles;
             let of_tiles = tiles::FEATURES.into_iter().filter(|_| has_tiles);
-            for name in sums.feature().into_iter().chain(of_tiles) {
+            for name in sums.feature(target.level).into_iter().chain(of_tiles) {
                 target.switch_on(name);
             }
         }

@@ -54,7 +54,8 @@ impl FunctionEmitter<'_> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
         let [x, y, z] = [x, y, z].map(|value| self.broadcast(value, lanes));
         let known = [self.target.bf16_dot, self.target.byte_dot, self.target.short_dot];
-        let has_feature = |other: DotInstruction| other.feature() == instruction.feature();
+        let level = self.target.level;
+        let has_feature = |other: DotInstruction| other.feature(level) == instruction.feature(level);
         let is_x86 = self.target.arch() == Arch::X86_64 && self.target.short_dot.is_some();
         let is_known = known.into_iter().flatten().any(has_feature) || instruction == DotInstruction::Pmaddwd && is_x86;
         if !is_known && instruction.is_integer() {

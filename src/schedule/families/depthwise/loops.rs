@@ -8,7 +8,7 @@ use crate::schedule::families::plane_sums::loops::{SumTarget, TileSum};
 use crate::schedule::loops::grid::{AxisTile, axis_tile, guard_by_tiles, set_body_in_chunks};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
-use crate::target::DotInstruction;
+use crate::target::{DotInstruction, IsaLevel};
 use std::collections::BTreeSet;
 
 /// Largest magnitude up to which f32 has every whole number.
@@ -330,7 +330,9 @@ impl<'a> Emitter<'a> {
         let can_multiply = |&instruction: &DotInstruction| {
             result.dtype == DType::S32 && words::can_multiply(instruction, types.0, types.1, window)
         };
-        let word_products = self.target.request.target.byte_dot.filter(can_multiply);
+        let machine = &self.target.request.target;
+        // AVX2 has no permutation that interleaves the bytes of four vectors
+        let word_products = machine.byte_dot.filter(|_| machine.level == IsaLevel::Avx512).filter(can_multiply);
         let is_exact =
             result.dtype == DType::S32 && word_products.is_none() && are_sums_exact_in_f32(types.0, types.1, taps);
         let dtype = if is_exact { DType::F32 } else { result.dtype.accumulator_type() };
