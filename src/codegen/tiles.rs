@@ -3,6 +3,7 @@
 use super::function::{FunctionEmitter, TileRegisterShapes};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, TileSums, VarId};
+use crate::target::tiles::COLUMNS;
 use crate::tensor::DType;
 
 /// Number of the AMX register of the left side's first tile.
@@ -36,12 +37,13 @@ impl FunctionEmitter<'_> {
         }
         let across = 0..sums.across as usize;
         for j in across.clone() {
-            let first = sums.first.offset(32 * j as i64);
+            let first = sums.first.offset((COLUMNS * sums.product.terms_per_word()) as i64 * j as i64);
             self.tile("tileloadd64", RIGHT + j, sums.right, &first, sums.stride)?;
         }
         for (i, j) in (0..sums.rows.len()).flat_map(|i| across.clone().map(move |j| (i, j))) {
             let (sum, left, right) = (2 * i + j, LEFT + i, RIGHT + j);
-            self.push_line(&format!("call void @llvm.x86.tdpbf16ps(i8 {sum}, i8 {left}, i8 {right})"));
+            let multiply = sums.product.instruction();
+            self.push_line(&format!("call void @llvm.x86.{multiply}(i8 {sum}, i8 {left}, i8 {right})"));
         }
         Ok(())
     }
@@ -89,11 +91,12 @@ fn places(sums: &TileSums) -> Vec<(usize, Index)> {
 /// The register shapes for two tiles side by side, which serve a single tile too.
 fn shapes(sums: &TileSums) -> TileRegisterShapes {
     let mut all = TileRegisterShapes::default();
+    let words = sums.terms / sums.product.terms_per_word();
     for (i, row) in sums.rows.iter().enumerate() {
-        all[LEFT + i] = (row.count, 2 * sums.terms);
+        all[LEFT + i] = (row.count, 4 * words);
         all[2 * i..2 * i + 2].fill((row.count, 64));
     }
-    all[RIGHT..].fill((sums.terms / 2, 64));
+    all[RIGHT..].fill((words, 64));
     all
 }
 

@@ -153,10 +153,11 @@ pub struct Bundle {
 
 /// Enables the features that a target's programs need and that not every machine with its instruction set has.
 fn require_instructions(programs: &[Program], target: &mut Target) {
-    let kernels = programs.iter().flat_map(|program| program.kernels.values());
-    for instruction in kernels.flat_map(Kernel::dot_instructions).collect::<BTreeSet<_>>() {
+    let kernels = || programs.iter().flat_map(|program| program.kernels.values());
+    for instruction in kernels().flat_map(Kernel::dot_instructions).collect::<BTreeSet<_>>() {
         target.enable_instruction(instruction);
     }
+    kernels().flat_map(Kernel::tile_products).for_each(|product| target.enable_tiles(product));
 }
 
 impl Bundle {

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::diag::{Error, Result};
 use crate::scalar::eval as scalar;
-use crate::target::tiles;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
@@ -213,20 +212,24 @@ impl KernelInterpreter<'_> {
 
     fn run_tiles(&mut self, f: &mut KernelFrame, sums: &TileSums) -> Result<()> {
         let columns = sums.columns();
-        let mut all = vec![0.0; (sums.rows() * columns) as usize];
+        let mut all = vec![0; (sums.rows() * columns) as usize];
         let to = self.eval_index(f, &sums.at, 0)?;
         if sums.adds {
             for (i, sum) in all.iter_mut().enumerate() {
-                *sum = f32::from_bits(self.bits(sums.to, to + i as i64)?);
+                *sum = self.bits(sums.to, to + i as i64)?;
             }
         }
         self.rounds(f, &sums.loops, sums, &mut all)?;
+        let dtype = self.program.buffers[sums.to].dtype;
         let mut numbers = all.iter().enumerate();
-        numbers.try_for_each(|(i, &sum)| self.write(sums.to, to + i as i64, &Tensor::of(&[1], &[sum])))
+        numbers.try_for_each(|(i, sum)| {
+            let number = Tensor::new(dtype, vec![1], sum.to_le_bytes().to_vec());
+            self.write(sums.to, to + i as i64, &number)
+        })
     }
 
     /// Adds the products of all iterations of a tile sum's loops.
-    fn rounds(&mut self, f: &mut KernelFrame, loops: &[VarId], sums: &TileSums, all: &mut [f32]) -> Result<()> {
+    fn rounds(&mut self, f: &mut KernelFrame, loops: &[VarId], sums: &TileSums, all: &mut [u32]) -> Result<()> {
         if let [first, inner @ ..] = loops {
             for i in 0..f.kernel.vars[*first] {
                 f.vars[first.index()] = i as i64;
@@ -238,18 +241,20 @@ impl KernelInterpreter<'_> {
         self.charge_step()?;
         f.memo.clear();
         let columns = sums.columns();
-        let pairs = (0..sums.terms as i64 / 2).collect::<Vec<_>>();
+        let per_word = sums.product.terms_per_word() as i64;
+        let words = (0..sums.terms as i64 / per_word).collect::<Vec<_>>();
         let first = self.eval_index(f, &sums.first, 0)?;
         let mut row = all.chunks_mut(columns as usize);
         for tile in &sums.rows {
             let start = self.eval_index(f, &tile.first, 0)?;
             for r in 0..tile.count {
                 let left = start + (r * tile.stride) as i64;
-                let x = pairs.iter().map(|p| self.load_word(sums.left, left + 2 * p)).collect::<Result<Vec<_>>>()?;
+                let x =
+                    words.iter().map(|w| self.load_word(sums.left, left + per_word * w)).collect::<Result<Vec<_>>>()?;
                 for (column, sum) in row.next().unwrap_or_default().iter_mut().enumerate() {
-                    let at = |p: &i64| first + p * sums.stride as i64 + 2 * column as i64;
-                    let y = pairs.iter().map(|p| self.load_word(sums.right, at(p))).collect::<Result<Vec<_>>>()?;
-                    *sum = tiles::evaluate_sum(x.iter().copied().zip(y), *sum);
+                    let at = |w: &i64| first + w * sums.stride as i64 + per_word * column as i64;
+                    let y = words.iter().map(|w| self.load_word(sums.right, at(w))).collect::<Result<Vec<_>>>()?;
+                    *sum = sums.product.evaluate_sum(x.iter().copied().zip(y), *sum);
                 }
             }
         }

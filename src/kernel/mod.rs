@@ -35,12 +35,13 @@ pub use padded_arrays::PaddedOffsets;
 pub use provenance::{ProductChoice, Provenance};
 pub use state::VariableSlot;
 pub use text::{print_program, statement_lines};
-pub use tiles::{ElementSpan, TileRows, TileSums};
+pub use tiles::{ElementSpan, TileRows, TileSums, tile_product, tile_sum_type};
 pub use verify::{for_each_operand, for_each_run_time_value, verify};
 pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::parallel_kernels;
 
 use crate::scalar::ScalarOp;
+use crate::target::tiles::TileProduct;
 use crate::target::{DotInstruction, QuantizedProducts, RoundingCounts};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
@@ -401,6 +402,13 @@ impl Kernel {
     pub fn dot_instructions(&self) -> impl Iterator<Item = DotInstruction> {
         self.exprs.values().filter_map(|e| match e {
             Expr::DotProduct { instruction, .. } => Some(*instruction),
+            _ => None,
+        })
+    }
+    /// The kinds of products that the kernel computes by tile instructions.
+    pub fn tile_products(&self) -> impl Iterator<Item = TileProduct> {
+        self.leaf_statements().into_iter().filter_map(|s| match s {
+            Stmt::Tiles(sums) => Some(sums.product),
             _ => None,
         })
     }

@@ -68,6 +68,7 @@ const FEATURES: &[Row] = &[
     ("adx", 7, 0, B, 19, 0),
     ("aes", 1, 0, C, 25, 0),
     ("amx-bf16", 7, 0, D, 22, TILES),
+    ("amx-int8", 7, 0, D, 25, TILES),
     ("amx-tile", 7, 0, D, 24, TILES),
     ("avx", 1, 0, C, 28, YMM),
     ("avx2", 7, 0, B, 5, YMM),

@@ -26,6 +26,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
 use features::MachineChecks;
 use machine::{Caches, ExecutionPorts};
+use tiles::TileProduct;
 
 /// Size of a cache line in bytes.
 pub const LINE: u64 = 64;
@@ -61,6 +62,8 @@ pub struct Target {
     pub short_dot: Option<DotInstruction>,
     /// Whether bfloat16 blocks are multiplied with AMX tile instructions ([`tiles`]).
     pub bf16_tiles: bool,
+    /// Whether blocks of bytes are multiplied with AMX tile instructions.
+    pub byte_tiles: bool,
     /// Sizes of the data caches.
     pub caches: Caches,
     /// Throughput and latency of the core's vector units.
@@ -104,7 +107,9 @@ impl Target {
             Some(feature) => told(feature).unwrap_or_else(|| here && machine_has(feature) || cpu.has(feature)),
             None => true,
         };
-        let bf16_dot = DotInstruction::of_bf16(level).filter(has);
+        let (bf16_dot, byte_dot) = (DotInstruction::of_bf16(level), DotInstruction::of_bytes(level));
+        let (bf16_dot, byte_dot) = (bf16_dot.filter(has), byte_dot.filter(has));
+        let has_tiles = |product: TileProduct| tiles::has_product(product, cpu, here, told);
         Ok(Target {
             triple: triple.to_string(),
             level,
@@ -114,9 +119,12 @@ impl Target {
             vector_registers: level.vector_registers(),
             fma: level.has_fma(),
             bf16_dot,
-            byte_dot: DotInstruction::of_bytes(level).filter(has),
+            byte_dot,
             short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
-            bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has_tiles(cpu, here, told),
+            bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && has_tiles(TileProduct::Bf16),
+            // what is too small for tiles goes by words
+            byte_tiles: byte_dot == Some(DotInstruction::Vpdpbusd)
+                && has_tiles(TileProduct::Bytes { signs: [true; 2] }),
             caches: Caches::for_cpu(cpu.name),
             ports: if level == IsaLevel::Neon { ExecutionPorts::NEOVERSE_N1 } else { ExecutionPorts::X86 },
         })
@@ -126,6 +134,10 @@ impl Target {
         if let Some(feature) = instruction.feature(self.level) {
             self.switch_on(feature);
         }
+    }
+    /// Enables the features that the tile instruction of `product` needs.
+    pub fn enable_tiles(&mut self, product: TileProduct) {
+        product.features().into_iter().for_each(|name| self.switch_on(name));
     }
     /// Enables a feature unless it is enabled already.
     fn switch_on(&mut self, name: &str) {
@@ -148,6 +160,7 @@ impl Target {
             byte_dot: None,
             short_dot: None,
             bf16_tiles: false,
+            byte_tiles: false,
             ..self.clone()
         }
     }

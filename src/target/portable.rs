@@ -42,6 +42,7 @@ fn machine(fma: bool) -> Target {
         // exact, and a few instructions where there is none for it
         short_dot: Some(DotInstruction::Pmaddwd),
         bf16_tiles: false,
+        byte_tiles: false,
         caches: Caches::for_cpu(NAME),
         ports: ExecutionPorts::X86,
     }

@@ -1,5 +1,6 @@
 //! Wishes about the code for a machine.
-use super::{Arch, IsaLevel, MathType, Precision, Target, Tuning, tiles};
+use super::tiles::TileProduct;
+use super::{Arch, IsaLevel, MathType, Precision, Target, Tuning};
 use crate::diag::{Code, Diagnostic, Result};
 
 /// A target machine with the user's options for its code: precision, tuned choices, plans.
@@ -64,20 +65,21 @@ impl CodeRequest {
                     .help(format!("{help}--weights bf16 needs no such instruction"))
                     .into());
             };
-            let has_tiles = target.bf16_tiles;
-            let of_tiles = tiles::FEATURES.into_iter().filter(|_| has_tiles);
-            for name in sums.feature(target.level).into_iter().chain(of_tiles) {
-                target.switch_on(name);
+            target.enable_instruction(sums);
+            if target.bf16_tiles {
+                target.enable_tiles(TileProduct::Bf16);
             }
         }
         Ok(CodeRequest { precision, ..target.into() })
     }
 
-    /// An ordering key for instruction sets, the newer the larger: the level, whether code uses tiles, and on AArch64 the features of the code,
-    /// by their number first.
+    /// An ordering key for instruction sets, the newer the larger: the level, whether code may use tiles, and on AArch64 the features of the
+    /// code, by their number first.
     pub fn instruction_set_order(&self) -> (IsaLevel, bool, usize, Vec<&'static str>) {
-        let Target { level, bf16_tiles, .. } = self.target;
+        let Target { level, bf16_tiles, byte_tiles, .. } = self.target;
         let features = if level == IsaLevel::Neon { self.target.hwcap_features() } else { Vec::new() };
-        (level, bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
+        let has_tiles =
+            bf16_tiles && self.precision.math == MathType::Bf16 || byte_tiles && !self.precision.math.is_portable();
+        (level, has_tiles, features.len(), features)
     }
 }

@@ -13,7 +13,7 @@
 //! Of a constant the bits are written; an op whose result has not the type that follows is `add:s32(x, y)`.
 use tfaot::kernel::{
     Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Reg, RegId, Step,
-    Stmt, TileRows, TileSums, VarId, VariableSlot,
+    Stmt, TileRows, TileSums, VarId, VariableSlot, tile_product,
 };
 use tfaot::scalar::{CompareKind, Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
@@ -242,7 +242,10 @@ impl Reader<'_> {
         words.needs("by")?;
         let right = BufId(words.id("b")?);
         let first = |reader: &mut Self, words: &mut Words| reader.bracketed(words);
+        let types = [left, right].map(|buf| self.program.buffers[buf].dtype);
+        let product = tile_product(types[0], types[1]).ok_or_else(|| format!("no tiles of {types:?}"))?;
         let mut sums = TileSums {
+            product,
             loops: Vec::new(),
             terms: 0,
             left,

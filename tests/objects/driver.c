@@ -1,9 +1,12 @@
 /* Calls one model on files: driver FOLDER reads FOLDER/in.NAME and writes FOLDER/out.NAME for each argument and result.
-   Built with -DHEADER="m.h" -DINFO=m_info. C99 and C++17. */
+   Built with -DHEADER="m.h" -DINFO=m_info, and with -DPOOL="tfaot_pool.h" for calls by three threads. C99 and C++17. */
 #include HEADER
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef POOL
+#include POOL
+#endif
 
 static void die(const char *what, const char *which) {
   fprintf(stderr, "driver: %s %s\n", what, which);
@@ -35,8 +38,14 @@ int main(int argc, char **argv) {
   static void *pointers[4096];
   void **args = pointers, **results = pointers + info->arg_count;
   char *block, *workspace;
+  const tfaot_executor *executor = NULL;
   uint32_t i;
   int status;
+#ifdef POOL
+  tfaot_pool *pool = tfaot_pool_new(3);
+  tfaot_executor threads = tfaot_pool_executor(pool);
+  executor = &threads;
+#endif
   if (argc != 2 || info->arg_count + info->result_count > 4096 || model->abi_version != TFAOT_ABI_VERSION) die("usage:", argv[0]);
   for (i = 0; i < info->arg_count; ++i) {
     FILE *file = file_of(argv[1], "in", info->args[i].name, "rb");
@@ -47,7 +56,7 @@ int main(int argc, char **argv) {
   for (i = 0; i < info->result_count; ++i) results[i] = memory(info->results[i].bytes);
   block = (char *)memory(info->workspace_bytes + info->workspace_align);
   workspace = block + (info->workspace_align - (uintptr_t)block % info->workspace_align) % info->workspace_align;
-  status = info->run(args, results, NULL, NULL, NULL, workspace, NULL, NULL);
+  status = info->run(args, results, NULL, NULL, NULL, workspace, executor, NULL);
   if (status) die("the call failed", "");
   for (i = 0; i < info->result_count; ++i) {
     FILE *file = file_of(argv[1], "out", info->results[i].name, "wb");
@@ -62,6 +71,9 @@ int main(int argc, char **argv) {
   }
 #endif
   for (i = 0; i < info->arg_count + info->result_count; ++i) free(pointers[i]);
+#ifdef POOL
+  tfaot_pool_free(pool);
+#endif
   free(block);
   return 0;
 }

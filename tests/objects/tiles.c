@@ -1,7 +1,7 @@
-/* A processor with AMX, of its instructions those that compiled code uses: what this one does not know is done here, as Intel's
-   manual says. In an object the instructions that ask the processor and the system are written over with some that no processor
-   has: cpuid with ud2, xgetbv with ud1, syscall with ud0. TILES=none is a processor without tiles, TILES=refused a system that
-   does not give them. */
+/* A processor with AMX and AVX-VNNI, of their instructions those that compiled code uses: what this one does not know is done
+   here, as Intel's manual says. In an object the instructions that ask the processor and the system are written over with some that no processor
+   has: cpuid with ud2, xgetbv with ud1, syscall with ud0. TILES=none is a processor without tiles, TILES=plain one without AVX-VNNI too, TILES=refused a system
+   that does not give tiles. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <math.h>
@@ -60,9 +60,35 @@ static tile *of(unsigned number) {
   return &tiles[number & 7];
 }
 
+static void require_fit(const tile *c, const tile *a, const tile *b) {
+  if (a->rows != c->rows || b->bytes != c->bytes || a->bytes != 4 * b->rows) fail("shapes that do not fit");
+}
+
+/* The sum of a word and the products of four bytes of two others. */
+static uint32_t byte_sum(uint32_t sum, const uint8_t *x, int x_signed, const uint8_t *y, int y_signed) {
+  unsigned i;
+  for (i = 0; i < 4; ++i) sum += (uint32_t)((x_signed ? (int8_t)x[i] : x[i]) * (y_signed ? (int8_t)y[i] : y[i]));
+  return sum;
+}
+
+static void multiply_bytes(tile *c, const tile *a, int a_signed, const tile *b, int b_signed) {
+  unsigned m, k, n;
+  require_fit(c, a, b);
+  for (m = 0; m < c->rows; ++m) {
+    for (k = 0; k < a->bytes / 4; ++k) {
+      for (n = 0; n < c->bytes / 4; ++n) {
+        uint32_t sum;
+        memcpy(&sum, c->data[m] + 4 * n, 4);
+        sum = byte_sum(sum, a->data[m] + 4 * k, a_signed, b->data[k] + 4 * n, b_signed);
+        memcpy(c->data[m] + 4 * n, &sum, 4);
+      }
+    }
+  }
+}
+
 static void multiply(tile *c, const tile *a, const tile *b) {
   unsigned m, k, n, half;
-  if (a->rows != c->rows || b->bytes != c->bytes || a->bytes != 4 * b->rows) fail("shapes that do not fit");
+  require_fit(c, a, b);
   for (m = 0; m < c->rows; ++m) {
     float sums[32] = {0};
     for (k = 0; k < a->bytes / 4; ++k) {
@@ -99,12 +125,15 @@ static uint64_t memory(ucontext_t *u, const uint8_t *at, unsigned vex, uint64_t 
   *step = 0;
   if (mode == 3) fail("no operand in memory");
   ++at;
+  if (base == 5 && mode == 0) {
+    memcpy(&offset, at, 4);
+    *end = at + 4;
+    return (uint64_t)(uintptr_t)*end + (uint64_t)(int64_t)offset;
+  }
   if (base == 4) {
     unsigned index = (*at >> 3 & 7) | extend_index;
     if (index != 4) *step = (uint64_t)*reg(u, index) << (*at >> 6);
     base = *at++ & 7;
-  } else if (base == 5 && mode == 0) {
-    fail("an address after the instruction");
   }
   if (base == 5 && mode == 0) {
     has_base = 0;
@@ -120,13 +149,81 @@ static uint64_t memory(ucontext_t *u, const uint8_t *at, unsigned vex, uint64_t 
   return sum + (uint64_t)(int64_t)offset;
 }
 
+/* The number of the extended state of 256-bit registers, and where the system saves their upper halves. */
+enum { YMM = 2, LEGACY = 512, XMM = 160 };
+
+static uint8_t *saved(ucontext_t *u) { return (uint8_t *)u->uc_mcontext.fpregs; }
+
+static unsigned upper_halves(void) {
+  unsigned a, b, c, d;
+  __cpuid_count(13, YMM, a, b, c, d);
+  return b;
+}
+
+static void read_vector(ucontext_t *u, unsigned number, uint8_t *to) {
+  uint64_t in_use;
+  memcpy(&in_use, saved(u) + LEGACY, 8);
+  memcpy(to, saved(u) + XMM + 16 * number, 16);
+  memset(to + 16, 0, 16);
+  if (in_use >> YMM & 1) memcpy(to + 16, saved(u) + upper_halves() + 16 * number, 16);
+}
+
+static void write_vector(ucontext_t *u, unsigned number, const uint8_t *from) {
+  uint64_t in_use;
+  memcpy(&in_use, saved(u) + LEGACY, 8);
+  if (!(in_use >> YMM & 1)) memset(saved(u) + upper_halves(), 0, 256);
+  in_use |= 6;
+  memcpy(saved(u) + LEGACY, &in_use, 8);
+  memcpy(saved(u) + XMM + 16 * number, from, 16);
+  memcpy(saved(u) + upper_halves() + 16 * number, from + 16, 16);
+}
+
+/* The sum of a word and the products of two numbers of 16 bits of two others. */
+static uint32_t short_sum(uint32_t sum, const uint8_t *x, const uint8_t *y) {
+  unsigned i;
+  for (i = 0; i < 2; ++i) {
+    int16_t a, b;
+    memcpy(&a, x + 2 * i, 2);
+    memcpy(&b, y + 2 * i, 2);
+    sum += (uint32_t)((int32_t)a * b);
+  }
+  return sum;
+}
+
+/* vpdpbusd and vpdpwssd behind a VEX prefix of three bytes. */
+static const uint8_t *words(ucontext_t *u, const uint8_t *at) {
+  unsigned to = (at[4] >> 3 & 7) | (at[1] & 0x80 ? 0 : 8), first = ~(at[2] >> 3) & 15, bytes = at[2] & 4 ? 32 : 16, i;
+  uint8_t sums[32], x[32], y[32];
+  const uint8_t *end = at + 5;
+  if (is("plain")) fail("an instruction of AVX-VNNI");
+  if (at[4] >> 6 == 3) {
+    read_vector(u, (at[4] & 7) | (at[1] & 0x20 ? 0 : 8), y);
+  } else {
+    uint64_t step, from = memory(u, at + 4, at[1], &step, &end);
+    memcpy(y, (const void *)(from + step), bytes);
+  }
+  read_vector(u, to, sums);
+  read_vector(u, first, x);
+  for (i = 0; i < bytes; i += 4) {
+    uint32_t sum;
+    memcpy(&sum, sums + i, 4);
+    sum = at[3] == 0x50 ? byte_sum(sum, x + i, 0, y + i, 1) : short_sum(sum, x + i, y + i);
+    memcpy(sums + i, &sum, 4);
+  }
+  memset(sums + bytes, 0, 32 - bytes);
+  write_vector(u, to, sums);
+  return end;
+}
+
 /* An instruction behind its VEX prefix of three bytes. */
 static const uint8_t *vex(ucontext_t *u, const uint8_t *at) {
   unsigned kind = at[2] & 3, third = ~(at[2] >> 3) & 15, opcode = at[3], which = at[4] >> 3 & 7, other = at[4] & 7, i;
   int has_memory = at[4] >> 6 != 3;
   const uint8_t *end = at + 5;
   uint64_t step, from;
-  if ((at[1] & 31) != 2 || at[2] & 0x84) return NULL;
+  if ((at[1] & 31) != 2 || at[2] & 0x80) return NULL;
+  if (kind == 1 && (opcode == 0x50 || opcode == 0x52)) return words(u, at);
+  if (at[2] & 4) return NULL;
   if (opcode == 0x49 && kind == 0 && has_memory && which == 0) {
     from = memory(u, at + 4, at[1], &step, &end);
     configure((const uint8_t *)(from + step));
@@ -147,6 +244,8 @@ static const uint8_t *vex(ucontext_t *u, const uint8_t *at) {
     }
   } else if (opcode == 0x5c && kind == 2 && !has_memory) {
     multiply(of(which), of(other), of(third));
+  } else if (opcode == 0x5e && !has_memory) {
+    multiply_bytes(of(which), of(other), kind >= 2, of(third), kind == 1 || kind == 3);
   } else {
     return NULL;
   }
@@ -157,9 +256,10 @@ static void ask_processor(ucontext_t *u) {
   unsigned leaf = (unsigned)*reg(u, 0), part = (unsigned)*reg(u, 1), a, b, c, d;
   __cpuid_count(leaf, part, a, b, c, d);
   if (leaf == 7 && part == 0) {
-    const unsigned has_tiles = 1u << 22 | 1u << 24;
-    d = is("none") ? d & ~has_tiles : d | has_tiles;
+    const unsigned has_tiles = 1u << 22 | 1u << 24 | 1u << 25;
+    d = is("none") || is("plain") ? d & ~has_tiles : d | has_tiles;
   }
+  if (leaf == 7 && part == 1) a = is("plain") ? a & ~16u : a | 16u;
   *reg(u, 0) = a;
   *reg(u, 3) = b;
   *reg(u, 1) = c;

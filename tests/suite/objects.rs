@@ -413,6 +413,7 @@ fn features_are_asked_for() {
         ("avx512bf16", "avx512_bf16"),
         ("avx512fp16", "avx512_fp16"),
         ("amx-bf16", "amx_bf16"),
+        ("amx-int8", "amx_int8"),
     ];
     for (feature, flag) in names {
         add_one(folder.path(), &["--cpu", "x86-64", "--features", &format!("+{feature}")]);

@@ -13,7 +13,7 @@
 //! | k9 | memory is defined before it is read, on every path through the steps, and not overwritten by another buffer between |
 //! | k10 | a launch reads a buffer that it overwrites through another one only element for element |
 //! | k11 | of steps that run at once none writes memory that another touches |
-//! | k12 | blocks of sums stand outside of vector loops, are of bf16 and whole pairs, and no tile is larger than the processor's |
+//! | k12 | blocks of sums stand outside of vector loops, are of bf16 or of bytes in whole words, and no tile is larger than the processor's |
 //! | k13 | variables lie apart in the state, a buffer of the state is one of them, whole, and each that changes is stored to |
 mod body;
 mod flow;

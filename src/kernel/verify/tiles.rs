@@ -1,9 +1,8 @@
 //! Rule k12, and what k2, k3 and k8 say of blocks of sums.
 use super::Fault;
 use super::body::BodyVerifier;
-use crate::kernel::{LoopKind, TileSums, VarId};
-use crate::target::tiles::{ROWS, TERMS};
-use crate::tensor::DType;
+use crate::kernel::{LoopKind, TileSums, VarId, tile_product, tile_sum_type};
+use crate::target::tiles::ROWS;
 use crate::util::id_vec::Id;
 
 /// Upper limit of tiles along each side of a block.
@@ -13,7 +12,8 @@ impl BodyVerifier<'_> {
     /// Checks the shape and the types of a block of sums.
     pub(super) fn check_tiles(&mut self, sums: &TileSums) -> Result<(), Fault> {
         let types = [sums.left, sums.right, sums.to].map(|b| self.program.buffers[b].dtype);
-        if types != [DType::BF16, DType::BF16, DType::F32] {
+        let is_product = tile_product(types[0], types[1]) == Some(sums.product);
+        if !is_product || types[2] != tile_sum_type(sums.product) {
             return Err(format!("k12: tiles of {types:?}"));
         }
         if self.lane.is_some() {
@@ -21,7 +21,9 @@ impl BodyVerifier<'_> {
         }
         let rows = sums.rows.iter().all(|r| (1..=ROWS).contains(&r.count));
         let tiles = [sums.rows.len() as u64, sums.across].iter().all(|n| (1..=MOST).contains(n));
-        if !rows || !tiles || !(2..=TERMS).contains(&sums.terms) || !sums.terms.is_multiple_of(2) {
+        let per_word = sums.product.terms_per_word();
+        let terms = (per_word..=sums.product.most_terms()).contains(&sums.terms) && sums.terms.is_multiple_of(per_word);
+        if !rows || !tiles || !terms {
             return Err(format!("k12: {} by {} of {} terms", sums.rows(), sums.columns(), sums.terms));
         }
         self.check_storable(sums.to)?;
@@ -51,6 +53,7 @@ mod tests {
     use crate::kernel::{
         BufId, Buffer, BufferLocation, Index, Kernel, LoopKind, Program, Step, Stmt, TileRows, TileSums, verify,
     };
+    use crate::target::tiles::TileProduct;
     use crate::tensor::DType;
     use crate::util::id_vec::Id;
 
@@ -65,6 +68,7 @@ mod tests {
         let to = buffer(DType::F32, 20 * 32, BufferLocation::Stack);
         let a = Index::var(round).scale(32);
         let mut sums = TileSums {
+            product: TileProduct::Bf16,
             loops: vec![round],
             terms: 32,
             left,
@@ -96,6 +100,7 @@ mod tests {
             ("k12", |_, s| s.terms = 34),
             ("k12", |_, s| s.across = 3),
             ("k12", |_, s| s.left = s.to),
+            ("k12", |_, s| s.product = TileProduct::Bytes { signs: [true; 2] }),
             ("k8", |p, s| p.buffers[s.to].place = BufferLocation::Weights(0)),
             ("k3", |_, s| s.rows[1].count = 5),
             ("k3", |_, s| s.rows[1].stride = 97),
@@ -122,6 +127,7 @@ mod tests {
         let row = TileRows { first: Index::default(), stride: 2, count: 4 };
         let (first, at) = (Index::default(), Index::default());
         let sums = TileSums {
+            product: TileProduct::Bf16,
             loops: vec![],
             terms: 2,
             left,

@@ -1,24 +1,22 @@
-//! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
+//! Products of bf16 and of bytes by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
 use crate::kernel::{TileRows, TileSums};
 use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, StackRows};
+use crate::schedule::families::contraction::recipe::amx::terms_per_round;
 use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::loops::prelude::*;
-use crate::target::tiles::{COLUMNS, ROWS, TERMS};
-
-/// Upper limit of the rounds added to the fewest possible so that all rounds have equally many terms. A last round of another length needs
-/// new tile shapes, and stores and reloads the sums, which takes as long by the cycles of Intel's optimization manual.
-const MORE_ROUNDS: u64 = 3;
+use crate::target::tiles::{COLUMNS, ROWS, TileProduct};
 
 /// Emits the sums of a block with AMX tiles and stores them on the stack.
 pub(in crate::schedule) fn emit_amx_sums(
     e: &mut KernelBuilder,
     left: BufId,
+    product: TileProduct,
     sum: &[ContractionAxis],
     part: &RegisterBlock,
     to: StackRows,
 ) -> Vec<Stmt> {
     let terms = sum.last().map_or(1, |x| x.extent);
-    let (terms, whole) = (terms, terms_per_round(terms));
+    let whole = terms_per_round(product, terms);
     let rounds = terms / whole;
     let mut body = Vec::new();
     for (from, rounds, at_once) in [(0, rounds, whole), (rounds * whole, 1, terms % whole)] {
@@ -27,13 +25,14 @@ pub(in crate::schedule) fn emit_amx_sums(
         }
         let (loops, a, position) = contracted_loops(&mut e.k, sum, from, rounds, at_once, &part.a);
         body.push(Stmt::Tiles(Box::new(TileSums {
+            product,
             loops,
             terms: at_once,
             left,
             rows: rows(&part.rows, &a),
             right: part.packed,
             first: part.b.add(&position.scale(part.term as i64)),
-            stride: 2 * part.term,
+            stride: product.terms_per_word() * part.term,
             across: to.width / COLUMNS,
             to: to.buf,
             at: Index::default(),
@@ -41,13 +40,6 @@ pub(in crate::schedule) fn emit_amx_sums(
         })));
     }
     body
-}
-
-/// Number of terms that one round of AMX tile products takes, out of the `terms` of a sum.
-fn terms_per_round(terms: u64) -> u64 {
-    let fewest = terms.div_ceil(TERMS);
-    let rounds = (fewest..=fewest + MORE_ROUNDS).find(|&rounds| terms.is_multiple_of(2 * rounds));
-    rounds.map_or(TERMS, |rounds| terms / rounds)
 }
 
 /// Creates the loops over the contracted axes: along the last one, `rounds` rounds of `at_once` terms from term `from` on. Also returns the
@@ -93,14 +85,6 @@ fn rows(all: &[(i64, Index)], first: &Index) -> Vec<TileRows> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rounds_are_alike_or_whole() {
-        let all = [(2, 2), (30, 30), (32, 32), (34, 32), (64, 32), (70, 14), (96, 32), (100, 20), (144, 24), (232, 32)];
-        for (terms, at_once) in all {
-            assert_eq!(terms_per_round(terms), at_once, "{terms} terms");
-        }
-    }
 
     #[test]
     fn rows_that_lie_evenly_are_a_tile() {

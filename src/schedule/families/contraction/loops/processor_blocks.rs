@@ -33,7 +33,7 @@ impl Emitter<'_> {
                 tile.divide(RegisterTile { high: 1, wide, vectors, lanes: tile.lanes })
             }
             // sums lie on the stack
-            PanelOrder::Tiles | PanelOrder::Transposed(_) => vec![tile],
+            PanelOrder::Tiles(_) | PanelOrder::Transposed(_) => vec![tile],
         }
     }
 }

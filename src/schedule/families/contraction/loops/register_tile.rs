@@ -84,7 +84,7 @@ impl<'a> Emitter<'a> {
             return first.into_iter().collect();
         }
         let first = part.rows.first().map(|r| r.1.clone()).filter(|_| part.is_in_a_row());
-        if let PanelOrder::Tiles | PanelOrder::Transposed(_) = part.order {
+        if let PanelOrder::Tiles(_) | PanelOrder::Transposed(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
             return self.sums_on_stack(e, c, sum, &part, first, &mut store);
         }
@@ -120,7 +120,8 @@ impl<'a> Emitter<'a> {
         let to = StackRows { buf: self.allocate_on_stack(dtype, rows * width), width };
         let mut body = match part.order {
             PanelOrder::Transposed(apart) => self.sums_of_transposed_right(e, c, sum, part, apart, to),
-            _ => amx::emit_amx_sums(e, c.left, sum, part, to),
+            PanelOrder::Tiles(product) => amx::emit_amx_sums(e, c.left, product, sum, part, to),
+            order => return Err(Error::internal("schedule", format!("{order:?} has no sums on the stack"))),
         };
         let whole = [(0, part.columns / part.lanes, part.lanes)];
         let vectors = row_vectors(&mut e.k, &whole, part.columns);

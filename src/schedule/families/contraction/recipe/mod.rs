@@ -8,6 +8,7 @@ pub mod panel_order;
 pub mod register_tile;
 pub mod word_products;
 
+use crate::kernel::tile_product;
 use crate::schedule::families::contraction::recipe::axis::{
     ContractionAxis, at_least_one_axis, extent_product, merge_axes,
 };
@@ -17,6 +18,7 @@ use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
+use crate::target::tiles::TileProduct;
 use crate::target::{LINE, LoopOrder, MathType};
 use crate::tensor::DType;
 
@@ -191,17 +193,15 @@ impl ProductFacts<'_> {
         let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
         let adds_apart = words.is_some_and(WordProducts::adds_apart);
         let cover = TiledExtents { height, width, columns: n, sum: terms, stride, adds_apart };
-        let is_bf16 = words.is_some() && dtype == DType::F32;
-        let has_blocks = is_bf16 && target.machine().bf16_tiles && given.is_none();
         let apart = [before.map_or(0, |x| x.a), last.map_or(0, |x| x.a)];
-        let block = if has_blocks { amx::amx_tile(cover, apart) } else { None };
+        let block = if words.is_some() && given.is_none() { self.amx_block(cover, apart, sum, target) } else { None };
         let (form, tile) = match given {
             Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
             None => {
                 let form =
                     register_tile::tuning_key(target, dtype, cover, extent_product(rows), extent_product(self.batch));
                 let tile = match (block, self.inside) {
-                    (Some(block), _) => block,
+                    (Some((block, _)), _) => block,
                     (None, Some(_)) => register_tile::choose_tile(
                         target,
                         single_axis_tiles(target.machine(), dtype, cover),
@@ -214,8 +214,7 @@ impl ProductFacts<'_> {
             }
         };
         let numbers = match words.filter(|_| tile.lanes >= FEWEST_WORDS) {
-            Some(_) if block.is_some() => PanelOrder::Tiles,
-            Some(products) => PanelOrder::Words(products),
+            Some(products) => block.map_or(PanelOrder::Words(products), |(_, product)| PanelOrder::Tiles(product)),
             None if tile.lanes >= FEWEST_WORDS && self.is_bf16() && dtype == DType::F32 => {
                 PanelOrder::Vectors(tile.lanes)
             }
@@ -243,6 +242,28 @@ impl ProductFacts<'_> {
             matches!(self.side, RightSideKind::Constant | RightSideKind::Stored { .. }) && numbers == PanelOrder::Plain;
         let panel = if is_known { register_tile::panel_columns(target, &tile, dtype, &form) } else { panel };
         ProductMethod { form, tile, numbers, panel, read, order, is_in_bands }
+    }
+
+    /// The AMX block of a contraction whose terms come in words and the products that it computes, if the machine has tiles and they pay.
+    fn amx_block(
+        &self,
+        cover: TiledExtents,
+        apart: [i64; 2],
+        sum: &[ContractionAxis],
+        target: &KernelTarget<'_>,
+    ) -> Option<(RegisterTile, TileProduct)> {
+        let machine = target.machine();
+        let product = tile_product(self.left.0, self.right)?;
+        let tile = amx::amx_tile(cover, apart)?;
+        let pays = match product {
+            TileProduct::Bf16 => machine.bf16_tiles,
+            TileProduct::Bytes { .. } => {
+                machine.byte_tiles
+                    && amx::predicted_cycles(machine, product, tile, cover, sum)
+                        < register_tile::predicted_cycles(target, DType::S32, cover)
+            }
+        };
+        pays.then_some((tile, product))
     }
 
     /// Whether the right side is best read in place, column after column, by few rows.

@@ -1,5 +1,6 @@
 //! How the numbers of the right side of a contraction lie in a panel.
 use super::word_products::WordProducts;
+use crate::target::tiles::TileProduct;
 
 /// Order of the elements in a panel of columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -9,8 +10,8 @@ pub enum PanelOrder {
     Plain,
     /// Word after word: the terms of a column that fill 32 bits lie side by side, for a dot instruction.
     Words(WordProducts),
-    /// `[pair of terms][column][term of the pair]`, for the AMX instructions that multiply tiles.
-    Tiles,
+    /// `[word of terms][column][term of the word]`, for the AMX instructions that multiply tiles.
+    Tiles(TileProduct),
     /// The columns of two vectors of so many lanes interleaved: each word holds one bf16 of both, and a shift and a mask make f32 of
     /// them, half the cost of widening each vector. A last vector without a partner is in plain order.
     Vectors(u64),
@@ -21,13 +22,11 @@ pub enum PanelOrder {
 impl PanelOrder {
     /// Offset of term `term` of column `column` in a panel of `panel` columns.
     pub fn panel_offset(self, term: u64, column: u64, panel: u64) -> u64 {
+        let in_words = |size: u64| (term / size * panel + column) * size + term % size;
         match self {
             PanelOrder::Plain => term * panel + column,
-            PanelOrder::Words(products) => {
-                (term / products.terms_per_word() * panel + column) * products.terms_per_word()
-                    + term % products.terms_per_word()
-            }
-            PanelOrder::Tiles => (term / 2 * panel + column) * 2 + term % 2,
+            PanelOrder::Words(products) => in_words(products.terms_per_word()),
+            PanelOrder::Tiles(product) => in_words(product.terms_per_word()),
             PanelOrder::Vectors(lanes) => {
                 let (vector, lane) = (column / lanes, column % lanes);
                 let even = vector / 2 * 2;

@@ -293,11 +293,8 @@ fn predicted_tile_cycles(tile: RegisterTile, cover: TiledExtents, dtype: DType, 
             Some(n) => (rows * vectors + 2 * (rows + vectors)) as f64 / n,
             None => 0.0,
         };
-        let stored = A_RUN * rows as f64 * if is_whole { 0.5 } else { 1.0 };
         fma.max(loads).max(panel).max(front).max(ports.fma_latency) * far * cover.sum as f64
-            + 20.0
-            + (rows * vectors) as f64
-            + stored
+            + store_cycles(rows, vectors, is_whole)
     };
     let left = (cover.columns % panel).div_ceil(tile.lanes);
     let column = |v: u64| {
@@ -309,10 +306,19 @@ fn predicted_tile_cycles(tile: RegisterTile, cover: TiledExtents, dtype: DType, 
             tiles as f64 * one(tile.high * tile.wide, v) + one(rest * tile.wide, v)
         }
     };
-    // A last vector that is not full is stored in pieces.
-    let pieces = (cover.columns % tile.lanes).count_ones();
-    let ragged = 2.0 * f64::from(pieces) * (cover.height * cover.width) as f64;
-    (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
+    (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged_cycles(cover, tile.lanes)
+}
+
+/// Cycles to begin and end a tile of `rows` rows by `vectors` vectors and to store its sums; `is_whole` is whether these are all columns, so
+/// that rows of the result are contiguous.
+pub fn store_cycles(rows: u64, vectors: u64, is_whole: bool) -> f64 {
+    20.0 + (rows * vectors) as f64 + A_RUN * rows as f64 * if is_whole { 0.5 } else { 1.0 }
+}
+
+/// Cycles to store the last vectors of all rows in pieces, if these are not full.
+pub fn ragged_cycles(cover: TiledExtents, lanes: u64) -> f64 {
+    let pieces = (cover.columns % lanes).count_ones();
+    2.0 * f64::from(pieces) * (cover.height * cover.width) as f64
 }
 
 impl fmt::Display for RegisterTile {
