@@ -152,7 +152,7 @@ impl LineTransform {
         crate::scalar::eval::convert(&Tensor::from_vec(DType::F64, dims, values), self.dtype[1])
     }
 
-    /// Where the real and the imaginary part of number `at` lie that pass `number` writes.
+    /// Buffers and indices of the real and the imaginary part of the line's number `at`, as pass `number` writes it.
     fn between_passes(&self, number: usize, at: &Index) -> [(BufId, Index); 2] {
         let buf = self.between[number % 2];
         [(buf, at.clone()), (buf, at.offset(self.n as i64))]
